@@ -1,0 +1,50 @@
+"""One defended round: what the gate admitted, through a defense, to a model that is finite."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from datadefense.defenses.base import Defense
+from datadefense.gate import Admission
+from datadefense.round import Aggregate, StateT
+from datadefense.server import Server
+
+
+def defend(
+    defense: Defense[StateT],
+    state: StateT,
+    admission: Admission,
+    global_params: Float[Tensor, " dim"],
+    server: Server,
+) -> Aggregate[StateT]:
+    """Aggregate the admitted updates; the model stays where that is the only safe answer.
+
+    Two such cases: nobody was admitted, or the result is not finite (updates near the end of the
+    float range can still overflow an average). Then the old model and the old state are returned
+    and the report's ``"held"`` says why. ``report["rejected"]`` lists whom the gate turned away.
+    """
+    facts: dict[str, Any] = {
+        "clients": admission.round.num_clients if admission.round else 0,
+        "rejected": [
+            {"client": rejection.client_id, "reason": rejection.reason}
+            for rejection in admission.rejected
+        ],
+    }
+    if admission.round is None:
+        return _held("no update was admitted", global_params, state, facts)
+    result = defense.aggregate(state, admission.round, server)
+    if not bool(torch.isfinite(result.params).all()):
+        return _held("the aggregate is not finite", global_params, state, facts)
+    return Aggregate(
+        result.params, result.state, result.weights, result.evidence, {**facts, **result.report}
+    )
+
+
+def _held(
+    why: str, params: Float[Tensor, " dim"], state: StateT, facts: Mapping[str, Any]
+) -> Aggregate[StateT]:
+    weights = params.new_zeros(int(facts["clients"]))
+    return Aggregate(params.clone(), state, weights, report={**facts, "held": why})

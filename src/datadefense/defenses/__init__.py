@@ -1,0 +1,92 @@
+"""All defenses by name, and those that other packages bring."""
+
+import logging
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import Any
+
+from datadefense.defenses.base import Combined, Defense, Promise, Rule, TooFewClientsError
+from datadefense.defenses.bulyan import Bulyan
+from datadefense.defenses.coordinatewise import Median, TrimmedMean
+from datadefense.defenses.fltrust import FlTrust
+from datadefense.defenses.krum import Krum, MultiKrum
+from datadefense.defenses.mean import FedAvg
+from datadefense.defenses.norm_clip import Ndc, NdcAdaptive, WeakDp
+from datadefense.defenses.rfa import Rfa
+from datadefense.defenses.sparsefed import SparseFed
+from datadefense.settings import SettingsError, build, suggest
+
+logger = logging.getLogger(__name__)
+
+DEFENSES: Mapping[str, type[Defense[Any]]] = {
+    "fedavg": FedAvg,
+    "krum": Krum,
+    "multi-krum": MultiKrum,
+    "bulyan": Bulyan,
+    "trimmed-mean": TrimmedMean,
+    "median": Median,
+    "rfa": Rfa,
+    "ndc": Ndc,
+    "ndc-adaptive": NdcAdaptive,
+    "weak-dp": WeakDp,
+    "sparsefed": SparseFed,
+    "fltrust": FlTrust,
+}
+"""The defenses of this package."""
+
+ENTRY_POINTS = "datadefense.defenses"
+"""Entry point group in which another package names its defenses."""
+
+
+def available() -> dict[str, type[Defense[Any]]]:
+    """Return our defenses and, behind them, those of installed packages.
+
+    Our names stay ours, and a package that cannot be loaded is left out with a warning in the log:
+    somebody else's fault must not stop a run.
+    """
+    found: dict[str, type[Defense[Any]]] = {}
+    for entry in entry_points(group=ENTRY_POINTS):
+        if entry.name in DEFENSES:
+            logger.warning("%s: the name %r is taken; left out", entry.value, entry.name)
+            continue
+        try:
+            found[entry.name] = entry.load()
+        except Exception as error:
+            logger.warning("%s: cannot be loaded (%s); left out", entry.value, error)
+    return {**DEFENSES, **dict(sorted(found.items()))}
+
+
+def create(name: str, settings: Mapping[str, str] | None = None) -> Defense[Any]:
+    """Make a defense by name from text settings, as the command line does.
+
+    >>> create("krum", {"num_malicious": "2"})
+    Krum(num_malicious=2)
+    """
+    classes = available()
+    if name not in classes:
+        raise SettingsError(f"no defense is called {name!r}{suggest(name, classes)}")
+    return build(classes[name], settings or {})
+
+
+__all__ = [
+    "DEFENSES",
+    "Bulyan",
+    "Combined",
+    "Defense",
+    "FedAvg",
+    "FlTrust",
+    "Krum",
+    "Median",
+    "MultiKrum",
+    "Ndc",
+    "NdcAdaptive",
+    "Promise",
+    "Rfa",
+    "Rule",
+    "SparseFed",
+    "TooFewClientsError",
+    "TrimmedMean",
+    "WeakDp",
+    "available",
+    "create",
+]

@@ -1,0 +1,31 @@
+"""FedAvg: the mean of the updates by number of examples; no defense (Eq. 1)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from datadefense.defenses.base import Combined, Promise, Rule
+from datadefense.kernels.sums import weighted_sum
+from datadefense.round import Round
+
+
+@dataclass(frozen=True, slots=True)
+class FedAvg(Rule):
+    r"""Average the updates by number of examples; no defense.
+
+    .. math:: \bar\phi^t = \bar\phi^{t-1} + \sum_j \frac{n_j}{n} (\phi_j^t - \bar\phi^{t-1})
+
+    Any number of clients. One client can carry the model anywhere.
+
+    Reference: McMahan et al., *Communication-Efficient Learning of Deep Networks from
+    Decentralized Data*, AISTATS 2017; Eq. 1 of the DataDefense paper.
+    """
+
+    name: ClassVar[str] = "fedavg"
+    promises: ClassVar[Promise] = (
+        Promise.WEIGHTED | Promise.SUMS_TO_ONE | Promise.UNANIMOUS | Promise.TRANSLATES
+    )
+
+    def combine(self, round: Round) -> Combined:
+        """Return the mean update."""
+        weights = round.shares()
+        return Combined(weighted_sum(weights, round.updates), weights)

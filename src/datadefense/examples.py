@@ -1,0 +1,27 @@
+"""Examples: inputs and their labels, an immutable pair of tensors."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Int64, Shaped
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Examples:
+    """Inputs of any shape and dtype with one integer label each."""
+
+    inputs: Shaped[Tensor, "examples ..."]
+    labels: Int64[Tensor, " examples"]
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) != len(self.labels):
+            raise ValueError(
+                f"one label an input: got {len(self.inputs)} inputs, {len(self.labels)} labels"
+            )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, index: Tensor) -> "Examples":
+        """Return the examples at ``index``, in that order."""
+        return Examples(self.inputs[index], self.labels[index])

@@ -1,0 +1,135 @@
+"""Files that survive a crash: atomic writes, and a defense's state as safetensors with JSON.
+
+A state is a tree of frozen dataclasses, tuples, dicts, tensors, numbers, texts and None. Its
+tensors go into a safetensors file under the path that leads to them; the rest goes, as JSON, into
+the file's metadata. Nothing is pickled, and every value comes back with the same bits.
+"""
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+S = TypeVar("S")
+FORMAT = "datadefense-state-1"
+
+
+class StateError(ValueError):
+    """A state file that is broken, or that belongs to something else."""
+
+
+def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+    """Let ``write`` fill a new file beside ``path``, then put it in place in one step.
+
+    Whoever reads ``path`` sees the old content or the new, never a part of it.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        write(part)
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    """Write a safetensors file atomically."""
+    solid = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    write_atomically(path, lambda part: save_file(solid, part, metadata))
+
+
+def save_state(path: Path, state: object) -> None:
+    """Write a defense's state to one file, atomically."""
+    tensors: dict[str, Tensor] = {}
+    tree = _encode(state, "state", tensors)
+    save_tensors(path, tensors, {"format": FORMAT, "tree": json.dumps(tree)})
+
+
+def load_state(path: Path, like: S) -> S:
+    """Read a state back. ``like`` is a state of the same kind, such as ``defense.init`` makes.
+
+    Classes come from it, never from the file; field names and dtypes must agree with it.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise StateError(f"{path} is not a readable state file: {error}") from error
+    if metadata.get("format") != FORMAT:
+        raise StateError(f"{path} is not a state file of this version ({FORMAT})")
+    try:
+        state: S = _decode(json.loads(metadata["tree"]), like, "state", tensors, path)
+    except (KeyError, AttributeError, TypeError, StopIteration, json.JSONDecodeError) as error:
+        raise StateError(f"{path} is a broken state file: {error!r}") from error
+    if type(state) is not type(like):
+        raise StateError(f"{path} does not hold a {type(like).__name__}")
+    return state
+
+
+def _encode(value: object, where: str, tensors: dict[str, Tensor]) -> Any:
+    if isinstance(value, Tensor):
+        tensors[where] = value
+        return {"tensor": where}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in dataclasses.fields(value)]
+        return {
+            "fields": {
+                name: _encode(getattr(value, name), f"{where}.{name}", tensors) for name in names
+            }
+        }
+    if isinstance(value, tuple):
+        return {"items": [_encode(v, f"{where}.{i}", tensors) for i, v in enumerate(value)]}
+    if isinstance(value, dict):
+        return {"keys": {str(k): _encode(v, f"{where}.{k}", tensors) for k, v in value.items()}}
+    if value is None or isinstance(value, bool | int | float | str):
+        return {"value": value}
+    raise StateError(f"{where} is a {type(value).__name__}, which a state cannot hold")
+
+
+def _decode(tree: Any, like: Any, where: str, tensors: dict[str, Tensor], path: Path) -> Any:
+    kind, content = next(iter(tree.items()))
+    if kind == "value":
+        return content
+    if kind == "tensor":
+        tensor = tensors[content]
+        if isinstance(like, Tensor) and tensor.dtype != like.dtype:
+            raise StateError(f"{path}: {where} is {tensor.dtype}, expected {like.dtype}")
+        return tensor
+    if kind == "items":
+        parts = (
+            like
+            if isinstance(like, tuple) and len(like) == len(content)
+            else (None,) * len(content)
+        )
+        items = [
+            _decode(item, part, f"{where}.{i}", tensors, path)
+            for i, (item, part) in enumerate(zip(content, parts, strict=True))
+        ]
+        return type(like)(*items) if hasattr(like, "_fields") else tuple(items)
+    if kind == "keys":
+        known = like if isinstance(like, dict) else {}
+        return {
+            key: _decode(item, known.get(key), f"{where}.{key}", tensors, path)
+            for key, item in content.items()
+        }
+    names = [field.name for field in dataclasses.fields(like)] if _is_instance(like) else []
+    if kind != "fields" or set(names) != set(content):
+        raise StateError(f"{path}: {where} does not hold a {type(like).__name__}")
+    return type(like)(
+        **{
+            name: _decode(content[name], getattr(like, name), f"{where}.{name}", tensors, path)
+            for name in names
+        }
+    )
+
+
+def _is_instance(value: object) -> bool:
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
