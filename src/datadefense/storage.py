@@ -39,6 +39,11 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         part.unlink(missing_ok=True)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically."""
+    write_atomically(path, lambda part: _put(part, text))
+
+
 def save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
     """Write a safetensors file atomically."""
     solid = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
@@ -72,6 +77,10 @@ def load_state(path: Path, like: S) -> S:
     if type(state) is not type(like):
         raise StateError(f"{path} does not hold a {type(like).__name__}")
     return state
+
+
+def _put(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
 
 
 def _encode(value: object, where: str, tensors: dict[str, Tensor]) -> Any:

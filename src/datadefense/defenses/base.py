@@ -19,6 +19,8 @@ class Promise(enum.Flag):
     """What a defense claims of itself; `datadefense.testing.check_defense` holds it to that."""
 
     NONE = 0
+    SYMMETRIC = enum.auto()
+    """The order of the clients does not matter, ties aside."""
     WEIGHTED = enum.auto()
     """The new model is ``global_params + weights @ updates``."""
     SUMS_TO_ONE = enum.auto()

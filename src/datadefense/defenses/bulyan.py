@@ -58,9 +58,10 @@ class Bulyan(Rule):
 
     With the :math:`\theta = n - 2f` chosen, coordinate i of the update is the mean of the
     :math:`\theta - 2f` values nearest the median of the chosen in that coordinate. While choosing,
-    at least one neighbour counts, and ties go to the lower index; of two values equally near the
-    median the smaller stays. Needs n >= 4f + 3; with fewer clients: the median of each coordinate
-    while n >= 2f + 1, else the model stays.
+    at least one neighbour counts, and ties go to the lower index (with one neighbour, two clients
+    that are each other's nearest always tie, so the order of clients can matter); of two values
+    equally near the median the smaller stays. Needs n >= 4f + 3; with fewer clients: the median of
+    each coordinate while n >= 2f + 1, else the model stays.
 
     Reference: El Mhamdi, Guerraoui, Rouault, *The Hidden Vulnerability of Distributed Learning in
     Byzantium*, ICML 2018.

@@ -22,7 +22,9 @@ class Median(Rule):
     """
 
     name: ClassVar[str] = "median"
-    promises: ClassVar[Promise] = Promise.UNANIMOUS | Promise.TRANSLATES | Promise.BOUNDED
+    promises: ClassVar[Promise] = (
+        Promise.SYMMETRIC | Promise.UNANIMOUS | Promise.TRANSLATES | Promise.BOUNDED
+    )
 
     def combine(self, round: Round) -> Combined:
         """Return the median update."""
@@ -44,7 +46,9 @@ class TrimmedMean(Rule):
     num_malicious: int = setting(1, "assumed number of attackers f: dropped at each end")
 
     name: ClassVar[str] = "trimmed-mean"
-    promises: ClassVar[Promise] = Promise.UNANIMOUS | Promise.TRANSLATES | Promise.BOUNDED
+    promises: ClassVar[Promise] = (
+        Promise.SYMMETRIC | Promise.UNANIMOUS | Promise.TRANSLATES | Promise.BOUNDED
+    )
 
     def __post_init__(self) -> None:
         whole("num_malicious", self.num_malicious, 0)

@@ -48,7 +48,7 @@ class FlTrust(Defense[None]):
     momentum: float = setting(0.9, "momentum of the server's steps")
 
     name: ClassVar[str] = "fltrust"
-    promises: ClassVar[Promise] = Promise.WEIGHTED | Promise.BOUNDED
+    promises: ClassVar[Promise] = Promise.SYMMETRIC | Promise.WEIGHTED | Promise.BOUNDED
 
     def __post_init__(self) -> None:
         self._training()

@@ -50,7 +50,8 @@ class Krum(Rule):
 
     name: ClassVar[str] = "krum"
     promises: ClassVar[Promise] = (
-        Promise.WEIGHTED
+        Promise.SYMMETRIC
+        | Promise.WEIGHTED
         | Promise.SUMS_TO_ONE
         | Promise.UNANIMOUS
         | Promise.TRANSLATES

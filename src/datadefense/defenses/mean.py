@@ -22,7 +22,11 @@ class FedAvg(Rule):
 
     name: ClassVar[str] = "fedavg"
     promises: ClassVar[Promise] = (
-        Promise.WEIGHTED | Promise.SUMS_TO_ONE | Promise.UNANIMOUS | Promise.TRANSLATES
+        Promise.SYMMETRIC
+        | Promise.WEIGHTED
+        | Promise.SUMS_TO_ONE
+        | Promise.UNANIMOUS
+        | Promise.TRANSLATES
     )
 
     def combine(self, round: Round) -> Combined:

@@ -49,7 +49,11 @@ class Ndc(Rule):
 
     name: ClassVar[str] = "ndc"
     promises: ClassVar[Promise] = (
-        Promise.WEIGHTED | Promise.UNANIMOUS | Promise.TRANSLATES | Promise.BOUNDED
+        Promise.SYMMETRIC
+        | Promise.WEIGHTED
+        | Promise.UNANIMOUS
+        | Promise.TRANSLATES
+        | Promise.BOUNDED
     )
 
     def __post_init__(self) -> None:
@@ -71,7 +75,9 @@ class NdcAdaptive(Rule):
     """
 
     name: ClassVar[str] = "ndc-adaptive"
-    promises: ClassVar[Promise] = Promise.WEIGHTED | Promise.UNANIMOUS | Promise.TRANSLATES
+    promises: ClassVar[Promise] = (
+        Promise.SYMMETRIC | Promise.WEIGHTED | Promise.UNANIMOUS | Promise.TRANSLATES
+    )
 
     def combine(self, round: Round) -> Combined:
         """Return the mean of the clipped updates."""
@@ -96,7 +102,7 @@ class WeakDp(Defense[None]):
     noise_std: float = setting(0.0025, "standard deviation sigma of the noise in a coordinate")
 
     name: ClassVar[str] = "weak-dp"
-    promises: ClassVar[Promise] = Promise.TRANSLATES | Promise.BOUNDED
+    promises: ClassVar[Promise] = Promise.SYMMETRIC | Promise.TRANSLATES | Promise.BOUNDED
 
     def __post_init__(self) -> None:
         number("norm_bound", self.norm_bound, above=0)

@@ -47,7 +47,7 @@ class SparseFed(Defense[SparseFedState]):
     momentum: float = setting(0.0, "server momentum rho")
 
     name: ClassVar[str] = "sparsefed"
-    promises: ClassVar[Promise] = Promise.TRANSLATES | Promise.BOUNDED
+    promises: ClassVar[Promise] = Promise.SYMMETRIC | Promise.TRANSLATES | Promise.BOUNDED
 
     def __post_init__(self) -> None:
         number("norm_bound", self.norm_bound, above=0)

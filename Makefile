@@ -1,0 +1,37 @@
+# Two commands matter: `make demo` shows what this does, `make test` proves it.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test check bench clean
+
+demo: $(VENV)/.installed-demo  ## Attack one federated round and show what each defense makes of it
+	$(BIN)/datadefense demo
+
+test: check  ## Linters, types, layers and all tests
+	$(BIN)/python -m pytest --numprocesses 2
+
+check: $(VENV)/.installed-dev  ## Format, lint, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed-dev  ## Time every rule beside Flower's and the memory limit
+	$(BIN)/python -m benchmarks.aggregation
+
+clean:  ## Forget the virtual environment and all caches
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python >= 3.11 is needed: make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-demo: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[demo]'
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[dev]'
+	touch $@ $(VENV)/.installed-demo

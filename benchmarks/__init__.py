@@ -1,0 +1,1 @@
+"""Benchmarks: what the package costs, beside what else does the same work."""

@@ -1,0 +1,5 @@
+"""``python -m datadefense`` is the command line."""
+
+from datadefense.cli.app import main
+
+main()

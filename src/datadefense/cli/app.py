@@ -1,0 +1,117 @@
+"""The map of commands. Heavy imports happen inside a command, so that --help is quick."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="datadefense",
+    help="Keep a federated model free of backdoors.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+list_app = typer.Typer(help="Show what there is to choose from.", no_args_is_help=True)
+app.add_typer(list_app, name="list")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from datadefense import __version__
+
+        typer.echo(f"datadefense {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Keep a federated model free of backdoors."""
+
+
+@app.command()
+def demo(
+    out: Annotated[
+        Path, typer.Option(help="Folder for the result: round.json and round.png.")
+    ] = Path("runs/demo"),
+    seed: Annotated[int, typer.Option(help="Seed of data, clients and attack.")] = 0,
+) -> None:
+    """Attack one real federated round and show what each defense makes of it."""
+    from datadefense.cli.demo import run_demo
+
+    run_demo(out, seed)
+
+
+@app.command()
+def aggregate(
+    global_model: Annotated[
+        Path, typer.Option("--global", help="The global model, a safetensors file.")
+    ],
+    updates: Annotated[
+        Path,
+        typer.Option(help="Folder with one safetensors file a client (metadata num_examples)."),
+    ],
+    defense: Annotated[
+        str, typer.Option(help="Name of a defense; see `datadefense list defenses`.")
+    ],
+    out: Annotated[Path, typer.Option(help="Where the new global model goes.")],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting, key=value; may be repeated.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Where a JSON report goes.")] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(help="What the defense remembers: read if it is there, then written."),
+    ] = None,
+    sends: Annotated[
+        str, typer.Option(help="What the files hold: updates (differences) or models (whole).")
+    ] = "updates",
+    buffers: Annotated[
+        str, typer.Option(help="BatchNorm statistics and the like: refuse, keep or aggregate.")
+    ] = "refuse",
+    num_examples: Annotated[
+        int | None, typer.Option(help="Count for files that name none (default: reject them).")
+    ] = None,
+    max_examples: Annotated[
+        int, typer.Option(help="Greatest count a client may claim.")
+    ] = 1_000_000,
+    round_index: Annotated[int, typer.Option("--round", help="Number of the round.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of defenses that draw numbers.")] = 0,
+) -> None:
+    """Aggregate a folder of client updates with a defense."""
+    from datadefense.cli.aggregate import FileRound, aggregate_files
+
+    aggregate_files(
+        FileRound(global_model, updates, out, report, state, round_index),
+        defense,
+        set_ or [],
+        sends=sends,
+        buffers=buffers,
+        num_examples=num_examples,
+        max_examples=max_examples,
+        seed=seed,
+    )
+
+
+@list_app.command("defenses")
+def list_defenses() -> None:
+    """Show each defense with its settings and one line on what it does."""
+    from datadefense.cli.listing import print_defenses
+
+    print_defenses()
+
+
+def main() -> None:
+    """Run the command line; a user's mistake ends in one line, not in a traceback."""
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)

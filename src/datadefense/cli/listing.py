@@ -1,0 +1,31 @@
+"""``datadefense list``: the registries as tables."""
+
+import dataclasses
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from datadefense.defenses import available
+from datadefense.defenses.base import Defense
+
+
+def print_defenses() -> None:
+    """Print one block a defense: name, what it does, settings with defaults."""
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column()
+    for name, defense in available().items():
+        table.add_row(name, _first_line(defense))
+        for setting in _settings(defense):
+            about = setting.metadata.get("help", "")
+            table.add_row("", f"[cyan]{setting.name}={setting.default}[/cyan]  {about}")
+    Console(soft_wrap=False).print(table)
+
+
+def _settings(defense: Any) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(defense) if dataclasses.is_dataclass(defense) else ()
+
+
+def _first_line(defense: type[Defense[Any]]) -> str:
+    return (defense.__doc__ or "").strip().partition("\n")[0]

@@ -1,0 +1,1 @@
+"""Data sets: what clients, server and attackers hold."""

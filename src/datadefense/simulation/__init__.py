@@ -1,0 +1,1 @@
+"""Federations in one process: clients, attackers and the rounds between them."""

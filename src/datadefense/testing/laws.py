@@ -1,0 +1,223 @@
+"""The laws, one function each; a broken one raises AssertionError and says by how much."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from datadefense.defended_round import defend
+from datadefense.defenses.base import Defense, Promise
+from datadefense.gate import Admission, Rejection
+from datadefense.round import Aggregate, Round
+from datadefense.server import Server
+from datadefense.storage import load_state, save_state
+from datadefense.testing.toy import toy_round, toy_server
+
+Law = Callable[[Defense[Any], Server], None]
+HUGE = 1e30
+
+
+def run(defense: Defense[Any], round: Round, server: Server) -> Aggregate[Any]:
+    """Aggregate one round from a fresh state."""
+    return defense.aggregate(defense.init(server, round.global_params), round, server)
+
+
+def inputs_are_untouched(defense: Defense[Any], server: Server) -> None:
+    """Neither the round nor the state changes under ``aggregate``."""
+    round = toy_round()
+    state = defense.init(server, round.global_params)
+    tensors = [round.global_params, round.updates, round.num_examples, *_tensors(state)]
+    before = [(tensor.clone(), tensor._version) for tensor in tensors]
+    result = defense.aggregate(state, round, server)
+    for tensor, (copy, version) in zip(tensors, before, strict=True):
+        assert torch.equal(tensor, copy), "aggregate changed its input"
+        assert tensor._version == version, "aggregate wrote to its input"
+    for tensor in tensors:
+        assert result.params.data_ptr() != tensor.data_ptr(), "the result shares memory with input"
+
+
+def same_input_same_bits(defense: Defense[Any], server: Server) -> None:
+    """Two calls give the same model, weights and next state, to the bit."""
+    first, second = (run(defense, toy_round(), server) for _ in range(2))
+    assert torch.equal(first.params, second.params), "two calls gave two models"
+    for one, two in zip(_tensors(first.state), _tensors(second.state), strict=True):
+        assert torch.equal(one, two), "two calls gave two states"
+    if first.weights is not None and second.weights is not None:
+        assert torch.equal(first.weights, second.weights), "two calls gave two sets of weights"
+
+
+def result_is_well_formed(defense: Defense[Any], server: Server) -> None:
+    """Model, weights and evidence have the right shapes; all are finite; weights are >= 0."""
+    round = toy_round()
+    result = run(defense, round, server)
+    assert result.params.shape == round.global_params.shape
+    assert result.params.dtype == round.global_params.dtype
+    assert bool(result.params.isfinite().all()), "the model is not finite"
+    assert "fallback" not in result.report, f"fell back on a normal round: {result.report}"
+    if result.weights is not None:
+        assert result.weights.shape == (round.num_clients,)
+        assert bool((result.weights >= 0).all()), "a weight is negative"
+    for name, values in result.evidence.items():
+        assert values.shape == (round.num_clients,), f"evidence {name!r} is not one number a client"
+    if Promise.SUMS_TO_ONE in defense.promises:
+        assert result.weights is not None, "SUMS_TO_ONE needs weights"
+        _close(result.weights.sum(), torch.tensor(1.0), "the sum of the weights")
+    if Promise.WEIGHTED in defense.promises:
+        assert result.weights is not None, "WEIGHTED needs weights"
+        expected = round.global_params + result.weights @ round.updates
+        _close(result.params, expected, "the model and global_params + weights @ updates")
+
+
+def order_of_clients_does_not_matter(defense: Defense[Any], server: Server) -> None:
+    """Permuting the clients permutes the weights and leaves the model (SYMMETRIC)."""
+    if Promise.SYMMETRIC not in defense.promises:
+        return
+    round = toy_round()
+    order = torch.arange(round.num_clients).flip(0).roll(3)
+    shuffled = replace(
+        round,
+        updates=round.updates[order],
+        num_examples=round.num_examples[order],
+        client_ids=tuple(round.client_ids[j] for j in order.tolist()),
+    )
+    plain, permuted = run(defense, round, server), run(defense, shuffled, server)
+    _close(permuted.params, plain.params, "the models of two orders of the same clients")
+    if plain.weights is not None and permuted.weights is not None:
+        _close(permuted.weights, plain.weights[order], "the permuted weights")
+
+
+def global_model_is_only_added(defense: Defense[Any], server: Server) -> None:
+    """Moving the global model moves the result by as much (TRANSLATES)."""
+    if Promise.TRANSLATES not in defense.promises:
+        return
+    round = toy_round()
+    shift = torch.linspace(-2, 2, len(round.global_params))
+    moved = replace(round, global_params=round.global_params + shift)
+    plain, result = run(defense, round, server), run(defense, moved, server)
+    _close(result.params, plain.params + shift, "the moved model", tolerance=1e-5)
+
+
+def equal_updates_come_back(defense: Defense[Any], server: Server) -> None:
+    """When all clients send the same update, it is applied (UNANIMOUS)."""
+    round = toy_round(11, scale=0.02)
+    update = round.updates[0]
+    same = replace(round, updates=update.repeat(round.num_clients, 1))
+    result = run(defense, same, server)
+    assert bool(result.params.isfinite().all()), "identical clients gave a model that is not finite"
+    if Promise.UNANIMOUS in defense.promises:
+        _close(result.params, round.global_params + update, "the model after equal updates")
+
+
+def huge_updates_do_not_carry_it_away(defense: Defense[Any], server: Server) -> None:
+    """With f updates sent to 1e30 the model stays near the others (BOUNDED)."""
+    if Promise.BOUNDED not in defense.promises:
+        return
+    malicious = int(getattr(defense, "num_malicious", 1))
+    round = toy_round(4 * malicious + 7)
+    for size in (HUGE, -HUGE, 1e12):
+        updates = round.updates.clone()
+        updates[:malicious] = size
+        result = run(defense, replace(round, updates=updates), server)
+        moved = float((result.params.double() - round.global_params.double()).norm())
+        assert moved <= 20, f"updates of {size:g} moved the model by {moved:g}"
+
+
+def small_rounds_are_survived(defense: Defense[Any], server: Server) -> None:
+    """One client, two, three ...: an answer that is finite, and no exception."""
+    for clients in range(1, 8):
+        round = toy_round(clients)
+        result = run(defense, round, server)
+        assert bool(result.params.isfinite().all()), f"{clients} clients: not finite"
+        if problem := defense.shortage(clients):
+            fallback = str(result.report.get("fallback", ""))
+            assert fallback.startswith(problem), f"{clients} clients: the report does not say why"
+
+
+def zero_updates_are_survived(defense: Defense[Any], server: Server) -> None:
+    """Clients that learned nothing, some or all of them."""
+    for clients in (3, 11):
+        round = toy_round(clients)
+        updates = round.updates.clone()
+        updates[: clients // 2] = 0
+        for matrix in (updates, torch.zeros_like(updates)):
+            result = run(defense, replace(round, updates=matrix), server)
+            assert bool(result.params.isfinite().all()), "zero updates gave a model not finite"
+
+
+def rejects_are_survived(defense: Defense[Any], server: Server) -> None:
+    """Behind the gate: a round without the rejected, and a round without anybody."""
+    round = toy_round(9)
+    state = defense.init(server, round.global_params)
+    rejected = (Rejection("client-9", "3 of 27 values are not finite"),)
+    result = defend(defense, state, Admission(round, rejected), round.global_params, server)
+    assert bool(result.params.isfinite().all())
+    assert result.report["rejected"] == [{"client": "client-9", "reason": rejected[0].reason}]
+    empty = defend(defense, state, Admission(None, rejected), round.global_params, server)
+    assert torch.equal(empty.params, round.global_params), "nobody was admitted: the model moved"
+    assert empty.report["held"] == "no update was admitted"
+
+
+def state_survives_a_file(defense: Defense[Any], server: Server) -> None:
+    """Saved and loaded between rounds, a defense goes on to the same bits."""
+    first, second = toy_round(seed=1), toy_round(seed=2)
+    start = defense.init(server, first.global_params)
+    state = defense.aggregate(start, first, server).state
+    with TemporaryDirectory() as folder:
+        save_state(Path(folder) / "state.safetensors", state)
+        restored = load_state(Path(folder) / "state.safetensors", like=start)
+    for one, two in zip(_tensors(state), _tensors(restored), strict=True):
+        assert torch.equal(one, two), "a tensor of the state changed in the file"
+    straight = defense.aggregate(state, second, server)
+    resumed = defense.aggregate(restored, second, server)
+    assert torch.equal(straight.params, resumed.params), "the resumed defense went another way"
+
+
+LAWS: tuple[Law, ...] = (
+    inputs_are_untouched,
+    same_input_same_bits,
+    result_is_well_formed,
+    order_of_clients_does_not_matter,
+    global_model_is_only_added,
+    equal_updates_come_back,
+    huge_updates_do_not_carry_it_away,
+    small_rounds_are_survived,
+    zero_updates_are_survived,
+    rejects_are_survived,
+    state_survives_a_file,
+)
+
+
+def check_defense(defense: Defense[Any], server: Server | None = None) -> None:
+    """Hold a defense to every law and to its own promises.
+
+    Raises AssertionError with the law's name. ``server`` defaults to a toy server whose model has
+    `datadefense.testing.TOY_DIM` parameters, the dimension of the rounds that the laws use.
+
+    >>> from datadefense.defenses import Krum
+    >>> check_defense(Krum(num_malicious=2))
+    """
+    for law in LAWS:
+        try:
+            law(defense, server or toy_server())
+        except AssertionError as error:
+            raise AssertionError(f"{defense!r} breaks {law.__name__}: {error}") from error
+
+
+def _close(actual: Tensor, expected: Tensor, what: str, tolerance: float = 2e-6) -> None:
+    gap = float((actual.double() - expected.double()).abs().max())
+    size = max(1.0, float(expected.double().abs().max()))
+    assert gap <= tolerance * size, f"{what}: off by {gap:g}"
+
+
+def _tensors(state: object) -> list[Tensor]:
+    """Return the tensors in a state, in the order of its fields."""
+    if isinstance(state, Tensor):
+        return [state]
+    if isinstance(state, tuple):
+        return [tensor for part in state for tensor in _tensors(part)]
+    fields = getattr(state, "__dataclass_fields__", {})
+    return [tensor for name in fields for tensor in _tensors(getattr(state, name))]

@@ -1,0 +1,77 @@
+import pytest
+import torch
+from tests import oracles
+from tests.strategies import update_of
+
+from datadefense import Examples, Server
+from datadefense.defenses import FlTrust
+from datadefense.settings import SettingsError
+from datadefense.testing import toy_round, toy_server
+from datadefense.training import Sgd
+
+
+def test_against_the_formula():
+    server, round = toy_server(), toy_round(6, scale=0.3)
+    training = Sgd(1, 32, 0.01, 0.9)
+    own = (
+        training.train(
+            server.predict, round.global_params, server.clean, server.generator("fltrust", 1)
+        )
+        - round.global_params
+    )
+    result = FlTrust().aggregate(None, round, server)
+    expected = oracles.fltrust(round.updates.tolist(), own.tolist())
+    assert update_of(result, round).tolist() == pytest.approx(expected, abs=1e-6)
+    assert 0 < float((result.weights > 0).sum()) < 6
+
+
+def test_the_servers_step_is_plain_sgd():
+    """One batch, no momentum: the trained vector is one gradient step from the start."""
+    server, round = toy_server(), toy_round()
+    start = round.global_params.clone().requires_grad_()
+    loss = torch.nn.functional.cross_entropy(
+        server.predict(start, server.clean.inputs), server.clean.labels
+    )
+    (gradient,) = torch.autograd.grad(loss, start)
+    trained = Sgd(1, 64, 0.1, 0.0).train(
+        server.predict, round.global_params, server.clean, torch.Generator()
+    )
+    assert torch.allclose(trained, round.global_params - 0.1 * gradient, atol=1e-6)
+
+
+def test_nobody_trusted_keeps_the_model():
+    server, round = toy_server(), toy_round(5)
+    own = FlTrust().aggregate(None, round, server)
+    step = (own.evidence["cosine"] > 0).nonzero().flatten()
+    assert len(step)
+    zeros = torch.zeros_like(round.updates)
+    silent = toy_round(5).__class__(
+        1, round.global_params, zeros, round.num_examples, round.client_ids
+    )
+    result = FlTrust().aggregate(None, silent, server)
+    assert torch.equal(result.params, round.global_params)
+    assert result.report["fallback"] == "fltrust trusts no client: kept the model"
+
+
+def test_a_server_step_that_explodes_keeps_the_model():
+    server, round = toy_server(), toy_round(5)
+    result = FlTrust(learning_rate=1e38, epochs=20).aggregate(None, round, server)
+    assert torch.equal(result.params, round.global_params)
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        Server(),
+        Server(predict=toy_server().predict),
+        Server(toy_server().predict, Examples(torch.zeros(0, 8), torch.zeros(0).long())),
+    ],
+)
+def test_it_says_what_it_needs(server):
+    with pytest.raises(ValueError, match="fltrust needs a model and clean examples"):
+        FlTrust().init(server, torch.zeros(27))
+
+
+def test_bad_settings():
+    with pytest.raises(SettingsError, match="learning_rate must be > 0, got -1"):
+        FlTrust(learning_rate=-1.0)
