@@ -183,6 +183,7 @@ def measure(case: Case, repeats: int) -> CaseResult:
             passes=PASSES[rule],
             ours_ms=ours.median_ms,
             flower_ms=theirs.median_ms if theirs else None,
+            flower_best_ms=theirs.best_ms if theirs else None,
             flower_without_gc_ms=times[FROZEN].median_ms if rule == "bulyan" else None,
             torch_ms=times[f"torch {PLAIN[rule].__name__}"].median_ms if rule in PLAIN else None,
             difference=float(differences(model, theirs.first).max()) if theirs else None,

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.kernels.networks import median
+from datadefense.kernels.sums import add_weighted
 from datadefense.round import Aggregate, Round, StateT
 from datadefense.server import Server
 
@@ -68,9 +69,12 @@ class Defense(ABC, Generic[StateT]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Combined:
-    """A rule's answer: the update to apply, and as much of the why as the rule knows."""
+    """A rule's answer: the update to apply, and as much of the why as the rule knows.
 
-    update: Float[Tensor, " dim"]
+    ``update`` may be left out where it is ``weights @ updates``.
+    """
+
+    update: Float[Tensor, " dim"] | None = None
     weights: Float[Tensor, " clients"] | None = None
     evidence: Mapping[str, Float[Tensor, " clients"]] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict)
@@ -98,8 +102,14 @@ class Rule(Defense[None]):
         """Apply ``combine``, or the fallback where the round is too small for it."""
         problem = self.shortage(round.num_clients)
         combined = self._fall_back(round, problem) if problem else self.combine(round)
+        if combined.update is not None:
+            params = round.global_params + combined.update
+        elif combined.weights is not None:
+            params = add_weighted(round.global_params, combined.weights, round.updates)
+        else:
+            raise TypeError(f"{type(self).__name__}.combine gave neither an update nor weights")
         return Aggregate(
-            round.global_params + combined.update,
+            params,
             None,
             combined.weights,
             combined.evidence,

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from datadefense.defenses.base import Defense, Promise
 from datadefense.examples import Examples
-from datadefense.kernels.sums import dots, norms, weighted_sum
+from datadefense.kernels.sums import add_weighted, dots, norms
 from datadefense.round import Aggregate, Round
 from datadefense.server import Predict, Server
 from datadefense.settings import setting
@@ -84,7 +84,7 @@ class FlTrust(Defense[None]):
         factors = torch.where(trust > 0, trust / total * own_norm / lengths, 0.0)
         weights = factors.to(round.updates.dtype)
         return Aggregate(
-            round.global_params + weighted_sum(weights, round.updates),
+            add_weighted(round.global_params, weights, round.updates),
             None,
             weights,
             evidence,

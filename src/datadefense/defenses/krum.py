@@ -9,7 +9,6 @@ from torch import Tensor
 
 from datadefense.defenses.base import Combined, Promise, Rule, too_few
 from datadefense.kernels.distances import squared_distances
-from datadefense.kernels.sums import weighted_sum
 from datadefense.round import Round
 from datadefense.settings import one_of, setting, whole
 
@@ -104,10 +103,10 @@ class MultiKrum(Rule):
         return too_few(self.name, num_clients, self.num_malicious, 1, 3)
 
     def combine(self, round: Round) -> Combined:
-        """Return the mean of the chosen updates."""
+        """Weigh the chosen updates alike, or by examples."""
         scores = krum_scores(squared_distances(round.updates), self.num_malicious)
         chosen = scores.sort(stable=True).indices[: round.num_clients - self.num_malicious]
         shares = round.shares() if self.weighting == "examples" else torch.ones_like(round.shares())
         weights = torch.zeros_like(shares)
         weights[chosen] = shares[chosen] / shares[chosen].sum()
-        return Combined(weighted_sum(weights, round.updates), weights, {"score": scores})
+        return Combined(weights=weights, evidence={"score": scores})

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from datadefense.defenses.base import Combined, Promise, Rule
-from datadefense.kernels.sums import weighted_sum
 from datadefense.round import Round
 
 
@@ -30,6 +29,5 @@ class FedAvg(Rule):
     )
 
     def combine(self, round: Round) -> Combined:
-        """Return the mean update."""
-        weights = round.shares()
-        return Combined(weighted_sum(weights, round.updates), weights)
+        """Weigh each client by its share of the examples."""
+        return Combined(weights=round.shares())

@@ -1,35 +1,45 @@
 """Norm difference clipping (NDC), its adaptive form, and weak differential privacy."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float, Float64
 from torch import Tensor
 
 from datadefense.defenses.base import Combined, Defense, Promise, Rule
-from datadefense.kernels.sums import norms, weighted_sum
+from datadefense.kernels.sums import add_weighted, norms
 from datadefense.round import Aggregate, Round
 from datadefense.server import Server
 from datadefense.settings import number, setting
 
 
-def clip_scales(lengths: Float64[Tensor, " clients"], bound: float) -> Float64[Tensor, " clients"]:
-    r"""Return :math:`\min(1, b / \lVert u_j \rVert)`: what brings each length to the bound."""
-    return torch.where(lengths > bound, bound / lengths, 1.0)
+class Clipping(NamedTuple):
+    """The norms of a round's updates, and the factors that bring them to a bound."""
+
+    norms: Float64[Tensor, " clients"]
+    scales: Float64[Tensor, " clients"]
+    bound: float
+
+    def evidence(self) -> dict[str, Tensor]:
+        """Return what a report shows of it, per client."""
+        return {"norm": self.norms, "scale": self.scales}
 
 
-def clipped_mean(round: Round, bound: float | None) -> Combined:
-    """Average by examples after clipping to ``bound``, or to the round's mean norm if None."""
-    lengths = norms(round.updates)
+def clip(updates: Float[Tensor, "clients dim"], bound: float | None) -> Clipping:
+    r"""Measure norms and factors :math:`\min(1, b / \lVert u_j \rVert)`; b None: the mean norm."""
+    lengths = norms(updates)
     limit = float(lengths.mean()) if bound is None else bound
-    scales = clip_scales(lengths, limit)
-    weights = (round.shares() * scales).to(round.updates.dtype)
+    return Clipping(lengths, torch.where(lengths > limit, limit / lengths, 1.0), limit)
+
+
+def combine_clipped(round: Round, bound: float | None) -> Combined:
+    """Weigh by examples and by clipping to the bound."""
+    clipping = clip(round.updates, bound)
     return Combined(
-        weighted_sum(weights, round.updates),
-        weights,
-        {"norm": lengths, "scale": scales},
-        {"norm_bound": limit},
+        weights=(round.shares() * clipping.scales).to(round.updates.dtype),
+        evidence=clipping.evidence(),
+        report={"norm_bound": clipping.bound},
     )
 
 
@@ -60,8 +70,8 @@ class Ndc(Rule):
         number("norm_bound", self.norm_bound, above=0)
 
     def combine(self, round: Round) -> Combined:
-        """Return the mean of the clipped updates."""
-        return clipped_mean(round, self.norm_bound)
+        """Weigh the clipped updates by examples."""
+        return combine_clipped(round, self.norm_bound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +90,8 @@ class NdcAdaptive(Rule):
     )
 
     def combine(self, round: Round) -> Combined:
-        """Return the mean of the clipped updates."""
-        return clipped_mean(round, None)
+        """Weigh the clipped updates by examples."""
+        return combine_clipped(round, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +124,17 @@ class WeakDp(Defense[None]):
 
     def aggregate(self, state: None, round: Round, server: Server) -> Aggregate[None]:
         """Return the mean of the clipped updates with noise."""
-        clipped = clipped_mean(round, self.norm_bound)
+        clipping = clip(round.updates, self.norm_bound)
+        weights = (round.shares() * clipping.scales).to(round.updates.dtype)
         noise = torch.randn(
             len(round.global_params),
             generator=server.generator(self.name, round.index),
             dtype=round.updates.dtype,
         ).to(round.updates.device)
-        params = noise.mul_(self.noise_std).add_(clipped.update).add_(round.global_params)
-        return Aggregate(params, None, clipped.weights, clipped.evidence, clipped.report)
+        base = noise.mul_(self.noise_std).add_(round.global_params)
+        return Aggregate(
+            add_weighted(base, weights, round.updates),
+            None,
+            weights,
+            clipping.evidence(),
+        )

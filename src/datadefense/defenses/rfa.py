@@ -115,7 +115,7 @@ class Rfa(Rule):
         number("smoothing", self.smoothing, above=0)
 
     def combine(self, round: Round) -> Combined:
-        """Return the geometric median."""
+        """Return the weights of the geometric median."""
         pairs = squared_distances(round.updates)
         spread = float(pairs.max()) <= WIDEST_SPREAD * float(pairs.median())
         counts = round.num_examples.double()
@@ -126,10 +126,8 @@ class Rfa(Rule):
             self.max_iterations,
             self.tolerance,
         )
-        weights = found.weights.to(round.updates.dtype)
         return Combined(
-            weighted_sum(weights, round.updates),
-            weights,
-            {"distance": found.distances},
-            {"iterations": found.iterations, "converged": found.converged},
+            weights=found.weights.to(round.updates.dtype),
+            evidence={"distance": found.distances},
+            report={"iterations": found.iterations, "converged": found.converged},
         )

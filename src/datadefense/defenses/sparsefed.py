@@ -8,8 +8,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.defenses.base import Defense, Promise
-from datadefense.defenses.norm_clip import clip_scales
-from datadefense.kernels.sums import norms, weighted_sum
+from datadefense.defenses.norm_clip import clip
+from datadefense.kernels.sums import weighted_sum
 from datadefense.kernels.top import top_mask
 from datadefense.round import Aggregate, Round
 from datadefense.server import Server
@@ -62,19 +62,18 @@ class SparseFed(Defense[SparseFedState]):
         self, state: SparseFedState, round: Round, server: Server
     ) -> Aggregate[SparseFedState]:
         """Apply the top coordinates and carry the rest over."""
-        lengths = norms(round.updates)
-        scales = clip_scales(lengths, self.norm_bound)
-        weights = (scales / round.num_clients).to(round.updates.dtype)
+        clipping = clip(round.updates, self.norm_bound)
+        weights = (clipping.scales / round.num_clients).to(round.updates.dtype)
         momentum = weighted_sum(weights, round.updates).add_(state.momentum, alpha=self.momentum)
         error = state.error + momentum
         count = max(1, round_half_up(self.top_fraction * len(error)))
         sent = top_mask(error, count)
-        params = torch.where(sent, round.global_params + error, round.global_params)
+        params = error.where(sent, 0).add_(round.global_params)
         return Aggregate(
             params,
             SparseFedState(momentum.masked_fill_(sent, 0), error.masked_fill_(sent, 0)),
             weights,
-            {"norm": lengths, "scale": scales},
+            clipping.evidence(),
             {"coordinates": count},
         )
 

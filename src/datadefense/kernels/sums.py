@@ -30,6 +30,15 @@ def weighted_sum(
     return weights.to(updates.dtype) @ updates
 
 
+def add_weighted(
+    base: Float[Tensor, " dim"],
+    weights: Float[Tensor, " clients"],
+    updates: Float[Tensor, "clients dim"],
+) -> Float[Tensor, " dim"]:
+    """Return base + sum_j weights_j updates_j (Eq. 2), the addition within the one pass."""
+    return torch.addmv(base, updates.T, weights.to(updates.dtype))
+
+
 def squared_norms(updates: Float[Tensor, "clients dim"]) -> Float64[Tensor, " clients"]:
     """Return the squared l2 norm of each row, in float64, finite for every finite row."""
     dim = updates.shape[1]

@@ -15,11 +15,14 @@ def top_mask(vector: Float[Tensor, " dim"], count: int) -> Bool[Tensor, " dim"]:
     if not 0 <= count <= dim:
         raise ValueError(f"top_mask needs 0 <= count <= dim, got count={count}, dim={dim}")
     if count in (0, dim):
-        return torch.full((dim,), count == dim)
-    sizes = vector.abs().cpu()
-    threshold = float(np.partition(sizes.numpy(), dim - count)[dim - count])
-    mask = sizes > threshold
-    missing = count - int(mask.sum())
+        return torch.full((dim,), count == dim, device=vector.device)
+    sizes: np.ndarray = vector.detach().abs().cpu().numpy()
+    sizes.partition(dim - count)
+    threshold = float(sizes[dim - count])
+    del sizes
+    mask = (vector > threshold).logical_or_(vector < -threshold)
+    missing = count - int(mask.count_nonzero())
     if missing:
-        mask[(sizes == threshold).nonzero().flatten()[:missing]] = True
-    return mask.to(vector.device)
+        ties = (vector == threshold).logical_or_(vector == -threshold)
+        mask[ties.nonzero().flatten()[:missing]] = True
+    return mask

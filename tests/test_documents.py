@@ -1,0 +1,27 @@
+"""The code in README and CONTRIBUTING runs, and the files that documents link to exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_the_python_in_it_runs(name, capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
+    assert blocks
+    exec(compile("\n".join(blocks), name, "exec"), {"__name__": name})  # noqa: S102
+    if name == "README.md":
+        assert "values are not finite" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document):
+    links = re.findall(r"\]\(([^)#]+)\)", document.read_text())
+    missing = [
+        link for link in links if "://" not in link and not (document.parent / link).exists()
+    ]
+    assert not missing
