@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Int64, Shaped
 from torch import Tensor
 
@@ -21,6 +22,12 @@ class Examples:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def join(self, other: "Examples") -> "Examples":
+        """Return these examples with the others behind them."""
+        return Examples(
+            torch.cat([self.inputs, other.inputs]), torch.cat([self.labels, other.labels])
+        )
 
     def take(self, index: Tensor) -> "Examples":
         """Return the examples at ``index``, in that order."""

@@ -67,6 +67,11 @@ def build(cls: type[T], values: Mapping[str, str]) -> T:
     >>> build(Krum, {"num_malicious": "2"})
     Krum(num_malicious=2)
     """
+    return cls(**parse(cls, values))
+
+
+def parse(cls: type[Any], values: Mapping[str, str]) -> dict[str, Any]:
+    """Read text values as the types of a settings class's fields; an unknown name is an error."""
     if not dataclasses.is_dataclass(cls):
         raise SettingsError(
             f"{cls.__name__} is not a dataclass: its settings cannot be set by name"
@@ -76,8 +81,7 @@ def build(cls: type[T], values: Mapping[str, str]) -> T:
     for name in values:
         if name not in names:
             raise SettingsError(f"{cls.__name__} has no setting {name!r}{suggest(name, names)}")
-    parsed = {name: _parse(name, text, hints[name]) for name, text in values.items()}
-    return cls(**parsed)
+    return {name: _parse(name, text, hints[name]) for name, text in values.items()}
 
 
 def read_pairs(pairs: Iterable[str]) -> dict[str, str]:

@@ -1,15 +1,29 @@
-"""Local training of a parameter vector by stochastic gradient descent."""
+"""Local training by stochastic gradient descent: of a vector, and of a resident module."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from datadefense.examples import Examples
+from datadefense.params import Layout
 from datadefense.server import Predict
 from datadefense.settings import number, setting, whole
+
+Augment = Callable[[Tensor, torch.Generator], Tensor]
+"""``augment(inputs [batch, ...], generator) -> inputs``, random crops and the like."""
+Loss = Callable[[nn.Module, Tensor, Tensor], Tensor]
+"""``loss(module, inputs, labels)``: what a step descends."""
+AfterStep = Callable[[int, bool], None]
+"""``after_step(step, is_last)``: called with the number of the step in its epoch."""
+
+
+def plain_loss(module: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
+    """Return the mean cross-entropy."""
+    return cross_entropy(module(inputs), labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +34,21 @@ class Sgd:
     batch_size: int = setting(32, "examples a step")
     learning_rate: float = setting(0.01, "step size")
     momentum: float = setting(0.9, "share of the last step that is kept")
+    weight_decay: float = setting(0.0, "pull of the parameters towards zero")
+    decay: float = setting(1.0, "factor on the step size from one round to the next")
 
     def __post_init__(self) -> None:
         whole("epochs", self.epochs, 1)
         whole("batch_size", self.batch_size, 1)
         number("learning_rate", self.learning_rate, above=0)
         number("momentum", self.momentum, minimum=0, below=1)
+        number("weight_decay", self.weight_decay, minimum=0)
+        number("decay", self.decay, above=0, maximum=1)
+
+    def in_round(self, index: int) -> "Sgd":
+        """Return the settings of round ``index``: the first has the full step size."""
+        rate = self.learning_rate * self.decay ** (index - 1)
+        return replace(self, learning_rate=rate, decay=1.0)
 
     def train(
         self,
@@ -44,6 +67,89 @@ class Sgd:
                 point = current.detach().requires_grad_()
                 loss = cross_entropy(predict(point, batch.inputs), batch.labels)
                 (gradient,) = torch.autograd.grad(loss, point)
-                velocity.mul_(self.momentum).add_(gradient)
+                velocity.mul_(self.momentum).add_(gradient).add_(current, alpha=self.weight_decay)
                 current = current.detach().sub_(velocity, alpha=self.learning_rate)
         return current
+
+
+class Bench:
+    """One module that trains any client: parameters are loaded, trained, and read back.
+
+    Convolutions are kept in the channels-last format, in which their steps are faster; the vector
+    always has the module's own order.
+    """
+
+    def __init__(self, module: nn.Module, layout: Layout, device: str = "cpu") -> None:
+        self.layout = layout
+        self.device = torch.device(device)
+        self.module = module.to(device=self.device)
+        if any(isinstance(part, nn.Conv2d) for part in module.modules()):
+            self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        tensors = dict(self.module.named_parameters()) | dict(self.module.named_buffers())
+        self.tensors = [tensors[slot.name] for slot in layout.slots]
+
+    def load(self, params: Float[Tensor, " dim"]) -> None:
+        """Set the module's parameters."""
+        with torch.no_grad():
+            for tensor, view in zip(self.tensors, self._views(params), strict=True):
+                tensor.copy_(view)
+
+    def write_update(self, start: Float[Tensor, " dim"], out: Float[Tensor, " dim"]) -> None:
+        """Write what training changed, parameters less ``start``, into ``out``."""
+        with torch.no_grad():
+            for tensor, before, view in zip(
+                self.tensors, self._views(start), self._views(out), strict=True
+            ):
+                torch.sub(tensor.to(view.device), before, out=view)
+
+    def train(
+        self,
+        sgd: Sgd,
+        examples: Examples,
+        generator: torch.Generator,
+        *,
+        augment: Augment | None = None,
+        loss: Loss = plain_loss,
+        before_step: Callable[[], None] | None = None,
+        after_step: AfterStep | None = None,
+    ) -> None:
+        """Train in place on shuffled mini-batches; ``before_step`` may change the gradients."""
+        self.module.train()
+        parameters = [tensor for tensor in self.tensors if tensor.requires_grad]
+        optimiser = torch.optim.SGD(
+            parameters, sgd.learning_rate, sgd.momentum, weight_decay=sgd.weight_decay, fused=True
+        )
+        inputs, labels = examples.inputs.to(self.device), examples.labels.to(self.device)
+        for _ in range(sgd.epochs):
+            order = torch.randperm(len(examples), generator=generator)
+            batches = torch.split(order, sgd.batch_size)
+            for step, index in enumerate(batches):
+                batch = inputs[index]
+                if augment is not None:
+                    batch = augment(batch, generator)
+                if batch.ndim == 4:
+                    batch = batch.contiguous(memory_format=torch.channels_last)
+                optimiser.zero_grad(set_to_none=True)
+                loss(self.module, batch, labels[index]).backward()  # type: ignore[no-untyped-call]
+                if before_step is not None:
+                    before_step()
+                optimiser.step()
+                if after_step is not None:
+                    after_step(step, step == len(batches) - 1)
+
+    def count_correct(self, examples: Examples, batch_size: int = 500) -> int:
+        """Return how many of the examples the loaded parameters classify as labelled."""
+        self.module.eval()
+        correct = 0
+        with torch.no_grad():
+            for start in range(0, len(examples), batch_size):
+                part = slice(start, start + batch_size)
+                inputs, labels = examples.inputs[part], examples.labels[part]
+                if inputs.ndim == 4:
+                    inputs = inputs.contiguous(memory_format=torch.channels_last)
+                guesses = self.module(inputs.to(self.device)).argmax(1)
+                correct += int((guesses == labels.to(self.device)).sum())
+        return correct
+
+    def _views(self, vector: Float[Tensor, " dim"]) -> list[Tensor]:
+        return [vector[slot.start : slot.stop].view(slot.shape) for slot in self.layout.slots]

@@ -50,6 +50,50 @@ def demo(
 
 
 @app.command()
+def run(
+    setup: Annotated[str, typer.Option(help="Task and backdoor; see `datadefense list setups`.")],
+    defense: Annotated[str, typer.Option(help="Name of a defense.")] = "fedavg",
+    attack: Annotated[
+        str | None, typer.Option(help="none, black-box, pgd or pgd-replacement.")
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(help="Rounds of the federation.")] = None,
+    seed: Annotated[int, typer.Option(help="Root of all randomness.")] = 0,
+    scale: Annotated[str, typer.Option(help="cpu (reduced) or paper.")] = "cpu",
+    workers: Annotated[
+        int | None, typer.Option(help="Processes that train clients (default: one a core).")
+    ] = None,
+    device: Annotated[str, typer.Option(help="Where clients train: cpu, cuda, ...")] = "cpu",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="key=value of the configuration, or defense.key=value."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run (default: runs/...).")] = None,
+) -> None:
+    """Run an attack against a defense and store what happened."""
+    from datadefense.cli.run import run_experiment
+    from datadefense.settings import read_pairs
+
+    chosen = {"defense": defense, "attack": attack, "rounds": rounds, "seed": seed}
+    changes = {key: str(value) for key, value in chosen.items() if value is not None}
+    changes |= read_pairs(set_ or [])
+    run_experiment(setup, scale, changes, out=out, workers=workers, device=device)
+
+
+@app.command()
+def resume(
+    folder: Annotated[Path, typer.Argument(help="Folder of a run that was interrupted.")],
+    workers: Annotated[
+        int | None, typer.Option(help="Processes that train clients (default: one a core).")
+    ] = None,
+    device: Annotated[str, typer.Option(help="Where clients train: cpu, cuda, ...")] = "cpu",
+) -> None:
+    """Go on with a run that was interrupted, to the very bits of one that was not."""
+    from datadefense.cli.run import resume_experiment
+
+    resume_experiment(folder, workers, device)
+
+
+@app.command()
 def aggregate(
     global_model: Annotated[
         Path, typer.Option("--global", help="The global model, a safetensors file.")
@@ -98,6 +142,14 @@ def aggregate(
         max_examples=max_examples,
         seed=seed,
     )
+
+
+@list_app.command("setups")
+def list_setups() -> None:
+    """Show the setups."""
+    from datadefense.cli.listing import print_setups
+
+    print_setups()
 
 
 @list_app.command("defenses")

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from datadefense.defenses import available
 from datadefense.defenses.base import Defense
+from datadefense.experiments.experiment import SETUPS
 
 
 def print_defenses() -> None:
@@ -21,6 +22,18 @@ def print_defenses() -> None:
             about = setting.metadata.get("help", "")
             table.add_row("", f"[cyan]{setting.name}={setting.default}[/cyan]  {about}")
     Console(soft_wrap=False).print(table)
+
+
+def print_setups() -> None:
+    """Print one row a setup."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("setup", "scale", "data", "model", "clients", "a round", "rounds"):
+        table.add_column(column, no_wrap=column == "setup")
+    for name, scales in SETUPS.items():
+        for scale, one in scales.items():
+            numbers = (one.clients, one.clients_per_round, one.rounds)
+            table.add_row(name, scale, one.dataset, one.model, *map(str, numbers))
+    Console().print(table)
 
 
 def _settings(defense: Any) -> tuple[dataclasses.Field[Any], ...]:

@@ -1,0 +1,1 @@
+"""Attackers: what they train on, how they train, and when they come."""

@@ -1,0 +1,79 @@
+"""An attack: how a malicious client makes its update from what it holds and knows."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from datadefense.examples import Examples
+from datadefense.rng import derive_seed, generator
+from datadefense.training import Augment, Bench, Sgd
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Situation:
+    """What an attacker knows when its round begins.
+
+    Args:
+        index: number of the round.
+        start: the global model.
+        previous: the global model of the round before; None in the first.
+        num_examples: examples that all clients of the round claim together.
+        attacker: which of the round's attackers this is, from 0, and of how many.
+        training: how honest clients train, for attackers that copy them.
+        augment: what honest clients do to their inputs.
+        seed: root of the attacker's randomness.
+    """
+
+    index: int
+    start: Float[Tensor, " dim"]
+    previous: Float[Tensor, " dim"] | None
+    num_examples: int
+    attacker: tuple[int, int]
+    training: Sgd
+    augment: Augment | None
+    seed: int
+
+    def generator(self, *name: str | int) -> torch.Generator:
+        """Return a generator of this attacker in this round."""
+        return generator(self.seed, "attack", self.index, self.attacker[0], *name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loot:
+    """What an attacker holds: clean examples of the task, and poisoned ones with their label.
+
+    ``guess`` is its own copy of such data as the server may hold, for those who know the defense.
+    """
+
+    clean: Examples
+    poison: Examples
+    guess: Examples | None = None
+    parts: tuple[Examples, ...] = field(default_factory=tuple)
+
+    def mixed(self) -> Examples:
+        """Return clean and poisoned examples together."""
+        return self.clean.join(self.poison)
+
+
+class Attack(ABC):
+    """One way to make a malicious update. A subclass is a frozen dataclass of settings."""
+
+    __slots__ = ()
+    name: ClassVar[str]
+
+    @abstractmethod
+    def update(self, bench: Bench, loot: Loot, situation: Situation) -> Float[Tensor, " dim"]:
+        """Return the update that is sent."""
+
+    def num_examples(self, loot: Loot) -> int:
+        """Return the number of examples that is claimed."""
+        return len(loot.clean) + len(loot.poison)
+
+
+def seed_module(situation: Situation) -> None:
+    """Seed what a module draws itself (dropout), for this attacker and round."""
+    torch.manual_seed(derive_seed(situation.seed, "attack", situation.index, *situation.attacker))

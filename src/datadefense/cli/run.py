@@ -1,0 +1,141 @@
+"""``datadefense run`` and ``resume``: live progress, a clean stop on Ctrl-C, a table at the end."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from datadefense.experiments.experiment import experiment
+from datadefense.experiments.run import Run, resume, start
+from datadefense.experiments.summary import Summary
+from datadefense.simulation.pool import Pool
+from datadefense.simulation.rounds import RoundRecord
+
+
+def run_experiment(
+    setup: str,
+    scale: str,
+    changes: Mapping[str, str],
+    *,
+    out: Path | None,
+    workers: int | None,
+    device: str,
+) -> None:
+    """Begin a run and see it through."""
+    torch.set_num_threads(1)
+    configured = experiment(setup, scale, changes)
+    name = f"{configured.setup}-{configured.attack}-{configured.defense}-{configured.seed}"
+    folder = out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    _see_through(start(configured, folder), workers, device)
+
+
+def resume_experiment(folder: Path, workers: int | None, device: str) -> None:
+    """Pick a run up where its last checkpoint left it and see it through."""
+    torch.set_num_threads(1)
+    _see_through(resume(folder), workers, device)
+
+
+def _see_through(run: Run, workers: int | None, device: str) -> None:
+    console = Console()
+    number = (os.cpu_count() or 1) if workers is None else workers
+    with Pool(run.federation, number, device) as pool:
+        with stop_on_interrupt() as stopped, _Display(console, run) as display:
+            for record in run.rounds(pool):
+                display.show(record)
+                if stopped():
+                    break
+        if not run.done:
+            run.save()
+            command = f"datadefense resume {run.folder}"
+            console.print(f"stopped after round {run.progress.round}; go on with: {command}")
+            sys.exit(130)
+        with console.status("measuring the floor: the same rounds without an attack ..."):
+            summary = run.finish(pool)
+    _print_summary(console, summary, run.folder)
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator["_Flag"]:
+    """Turn the first Ctrl-C into a wish to stop after the round; the second stops at once."""
+    flag = _Flag()
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        flag.raised = True
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield flag
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _Flag:
+    raised = False
+
+    def __call__(self) -> bool:
+        return self.raised
+
+
+class _Display:
+    """A progress bar on a terminal, a line a round elsewhere."""
+
+    def __init__(self, console: Console, run: Run) -> None:
+        self.console, self.run = console, run
+        self.bar = Progress(
+            TextColumn("round {task.completed}/{task.total}"),
+            BarColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self.task = self.bar.add_task("", total=run.experiment.rounds, completed=run.progress.round)
+
+    def __enter__(self) -> "_Display":
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def show(self, record: RoundRecord) -> None:
+        """Show one round."""
+        seconds = sum(record.seconds.values())
+        words = [f"{seconds:.2f} s"]
+        if record.ma_percent is not None and record.asr_percent is not None:
+            words = [f"MA {record.ma_percent:.1f} %", f"ASR {record.asr_percent:.1f} %", *words]
+        if record.attackers:
+            words.append("attacked")
+        text = "  ".join(words)
+        if self.console.is_terminal:
+            self.bar.update(self.task, completed=record.round, description=text)
+        else:
+            total = self.run.experiment.rounds
+            self.console.print(f"round {record.round}/{total}  {text}", highlight=False)
+
+
+def _print_summary(console: Console, summary: Summary, folder: Path) -> None:
+    weight = summary.attacker_weight_mean
+    excluded = summary.honest_excluded_percent
+    console.print(
+        f"{summary.setup}, {summary.attack} against {summary.defense}: "
+        f"MA {summary.ma_percent:.1f} %, ASR {summary.asr_percent:.1f} % "
+        f"(floor {summary.asr_floor_percent:.1f} %, excess {summary.excess_asr_percent:.1f} %, "
+        f"peak {summary.peak_asr_percent:.1f} %)"
+        + ("" if weight is None else f", attacker's weight {weight:.3f}")
+        + ("" if excluded is None else f", honest excluded {excluded:.0f} %"),
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.print(f"wrote {folder}", highlight=False, soft_wrap=True)

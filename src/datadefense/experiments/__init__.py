@@ -1,0 +1,1 @@
+"""Experiments: a setup, an attack and a defense under one configuration, run and stored."""

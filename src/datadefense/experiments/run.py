@@ -1,0 +1,255 @@
+"""A run: an experiment carried out, with everything about it in one folder.
+
+``config.toml`` is the experiment; ``rounds.jsonl`` has one line a round; the checkpoint holds all
+that is needed to go on to the very bits of a run that was never interrupted; ``summary.json`` is
+written at the end.
+"""
+
+import dataclasses
+import json
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from datadefense.attacks.schedule import Never
+from datadefense.data.partition import dirichlet, iid
+from datadefense.defenses import FedAvg, create
+from datadefense.defenses.base import Defense
+from datadefense.experiments.experiment import Experiment, read_toml, write_toml
+from datadefense.experiments.material import Material, digits_edge
+from datadefense.experiments.summary import (
+    Summary,
+    attacker_weights,
+    honest_weights,
+    lifespan,
+    seconds,
+    success_rates,
+    tail_mean,
+)
+from datadefense.files import FileError
+from datadefense.params import predictor
+from datadefense.rng import generator
+from datadefense.server import Server
+from datadefense.simulation.federation import Federation
+from datadefense.simulation.pool import Pool
+from datadefense.simulation.rounds import Progress, RoundRecord, begin, simulate
+from datadefense.simulation.shards import Shards
+from datadefense.storage import StateError, load_state, save_state, write_text
+
+logger = logging.getLogger(__name__)
+CONFIG, ROUNDS, SUMMARY = "config.toml", "rounds.jsonl", "summary.json"
+CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
+
+
+def cache_folder() -> Path:
+    """Return where results that are worth keeping between runs lie: DATADEFENSE_CACHE decides."""
+    home = os.environ.get("DATADEFENSE_CACHE") or Path.home() / ".cache" / "datadefense"
+    return Path(home)
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One run: build it with `start` or `resume`, then iterate over ``rounds``, then ``finish``."""
+
+    experiment: Experiment
+    folder: Path
+    federation: Federation
+    defense: Defense[Any]
+    server: Server
+    progress: Progress[Any]
+    records: list[RoundRecord] = field(default_factory=list)
+
+    def rounds(self, pool: Pool) -> Iterator[RoundRecord]:
+        """Run what is left, storing each round before it is yielded."""
+        experiment = self.experiment
+        path = self.folder / ROUNDS
+        with path.open("a", encoding="utf-8") as lines:
+            for record, progress in simulate(
+                self.federation,
+                self.defense,
+                self.server,
+                pool,
+                progress=self.progress,
+                rounds=experiment.rounds,
+                evaluate_every=experiment.evaluate_every,
+            ):
+                self.records.append(record)
+                self.progress = progress
+                lines.write(json.dumps(dataclasses.asdict(record)) + "\n")
+                lines.flush()
+                os.fsync(lines.fileno())
+                if record.round % experiment.checkpoint_every == 0 or self.done:
+                    self.save()
+                yield record
+
+    @property
+    def done(self) -> bool:
+        """Whether all rounds have been run."""
+        return self.progress.round >= self.experiment.rounds
+
+    def save(self) -> None:
+        """Write a checkpoint; the one before it stays, in case this one is damaged later."""
+        current = self.folder / CHECKPOINT
+        if current.exists():
+            current.replace(self.folder / PREVIOUS)
+        save_state(current, self.progress)
+
+    def finish(self, pool: Pool) -> Summary:
+        """Measure the floor (or take it from the cache) and write the summary."""
+        floor = self.floor(pool)
+        experiment, records = self.experiment, self.records
+        rates = success_rates(records)
+        accuracies = [r.ma_percent for r in records if r.ma_percent is not None]
+        attackers, honest = attacker_weights(records), honest_weights(records)
+        parts = {part: seconds(records, part) for part in ("training", "defense", "evaluation")}
+        summary = Summary(
+            setup=experiment.setup,
+            scale=experiment.scale,
+            defense=experiment.defense,
+            attack=experiment.attack,
+            seed=experiment.seed,
+            rounds=experiment.rounds,
+            ma_percent=tail_mean(accuracies),
+            asr_percent=tail_mean(rates),
+            asr_floor_percent=floor,
+            excess_asr_percent=tail_mean(rates) - floor,
+            peak_asr_percent=max(rates),
+            final_ma_percent=accuracies[-1],
+            final_asr_percent=rates[-1],
+            attacker_weight_mean=sum(attackers) / len(attackers) if attackers else None,
+            honest_excluded_percent=100 * sum(w == 0 for w in honest) / len(honest)
+            if honest
+            else None,
+            lifespan_rounds=lifespan(records, experiment.last_attack),
+            rejected_clients=sum(len(r.report.get("rejected", [])) for r in records),
+            seconds_per_round=sum(parts.values()),
+            seconds_training=parts["training"],
+            seconds_defense=parts["defense"],
+            seconds_evaluation=parts["evaluation"],
+            peak_memory_mb=pool.peak_memory_mb(),
+        )
+        write_text(self.folder / SUMMARY, json.dumps(dataclasses.asdict(summary), indent=2) + "\n")
+        return summary
+
+    def floor(self, pool: Pool) -> float:
+        """Return the success rate, in percent, of fedavg when nobody attacks: same rounds, seed."""
+        calm = dataclasses.replace(
+            self.experiment, attack="none", defense="fedavg", defense_settings={}
+        )
+        cached = cache_folder() / "floors" / f"{calm.key()}.json"
+        if calm == self.experiment:
+            return tail_mean(success_rates(self.records))
+        if cached.exists():
+            return float(json.loads(cached.read_text(encoding="utf-8"))["asr_percent"])
+        federation = dataclasses.replace(self.federation, attack=None, loot=None, schedule=Never())
+        rounds = simulate(
+            federation,
+            FedAvg(),
+            Server(),
+            pool,
+            progress=begin(federation, FedAvg(), Server()),
+            rounds=calm.rounds,
+            evaluate_every=calm.evaluate_every,
+        )
+        floor = tail_mean(success_rates([record for record, _ in rounds]))
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        write_text(cached, json.dumps({"asr_percent": floor, "config": write_toml(calm)}) + "\n")
+        return floor
+
+
+def start(experiment: Experiment, folder: Path) -> Run:
+    """Begin a run in a new folder; one that holds a run already is refused."""
+    if (folder / CONFIG).exists():
+        raise FileError(f"{folder} holds a run already: resume it, or choose another --out")
+    defense = create(experiment.defense, experiment.defense_settings)
+    defense.check_clients(experiment.clients_per_round)
+    federation, server = assemble(experiment)
+    progress = begin(federation, defense, server)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / CONFIG, write_toml(experiment))
+    (folder / ROUNDS).touch()
+    return Run(experiment, folder, federation, defense, server, progress)
+
+
+def resume(folder: Path) -> Run:
+    """Go on with a run from its last good checkpoint, or from its beginning if it has none."""
+    if not (folder / CONFIG).is_file():
+        raise FileError(f"{folder} holds no run: there is no {CONFIG}")
+    experiment = read_toml(folder / CONFIG)
+    return restore(experiment, folder, *assemble(experiment))
+
+
+def restore(experiment: Experiment, folder: Path, federation: Federation, server: Server) -> Run:
+    """Return the run in ``folder`` as its last good checkpoint has it.
+
+    Rounds that were written after that checkpoint are dropped: they will be run again.
+    """
+    defense = create(experiment.defense, experiment.defense_settings)
+    progress = begin(federation, defense, server)
+    for name in (CHECKPOINT, PREVIOUS):
+        if (folder / name).exists():
+            try:
+                progress = load_state(folder / name, like=progress)
+                break
+            except StateError as error:
+                logger.warning("%s; trying the checkpoint before it", error)
+    records = [record for record in read_rounds(folder) if record.round <= progress.round]
+    if [record.round for record in records] != list(range(1, progress.round + 1)):
+        raise FileError(f"{folder / ROUNDS} lacks rounds that the checkpoint has seen")
+    text = "".join(json.dumps(dataclasses.asdict(record)) + "\n" for record in records)
+    write_text(folder / ROUNDS, text)
+    return Run(experiment, folder, federation, defense, server, progress, records)
+
+
+def read_rounds(folder: Path) -> list[RoundRecord]:
+    """Read the rounds of a run; a last line that was cut off is left out."""
+    records: list[RoundRecord] = []
+    for line in (folder / ROUNDS).read_text(encoding="utf-8").splitlines():
+        try:
+            records.append(RoundRecord(**json.loads(line)))
+        except (json.JSONDecodeError, TypeError):
+            break
+    return records
+
+
+def assemble(experiment: Experiment) -> tuple[Federation, Server]:
+    """Deal out the data and build the federation and its server."""
+    material = gather(experiment)
+    attack = experiment.make_attack()
+    draw = generator(experiment.seed, "partition")
+    parts = (
+        iid(len(material.clients), experiment.clients, draw)
+        if experiment.partition == "iid"
+        else dirichlet(material.clients.labels, experiment.clients, experiment.alpha, draw)
+    )
+    federation = Federation(
+        module=material.module,
+        layout=material.layout,
+        start=material.start,
+        train=material.clients,
+        shards=Shards.of(parts),
+        test=material.test,
+        backdoor_test=material.backdoor_test,
+        training=experiment.honest_training(),
+        schedule=experiment.make_schedule(),
+        clients_per_round=experiment.clients_per_round,
+        attack=attack,
+        loot=None if attack is None else material.attacker,
+        seed=experiment.seed,
+    )
+    clean = material.server_clean
+    if experiment.server_clean > len(clean):
+        raise FileError(f"server_clean must be <= {len(clean)}, got {experiment.server_clean}")
+    root_set = clean.take(torch.arange(experiment.server_clean))
+    predict = predictor(material.module, material.layout)
+    return federation, Server(predict, root_set, experiment.seed)
+
+
+def gather(experiment: Experiment) -> Material:
+    """Return the material of the experiment's setup."""
+    return digits_edge(experiment)

@@ -1,0 +1,96 @@
+"""Summary of a run: what a table shows of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from datadefense.simulation.rounds import RoundRecord
+
+LAST = 10
+"""Evaluated rounds at the end over which accuracy and success rate are averaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The figures of a run; percentages carry their unit in the name.
+
+    ``ma_percent`` and ``asr_percent`` are means over the last 10 evaluated rounds. The floor is the
+    success rate of fedavg without any attack over the same rounds; the excess is what is above it.
+    ``attacker_weight_mean`` and ``honest_excluded_percent`` are None for rules without weights.
+    ``lifespan_rounds``: rounds after the last attack until the success rate first falls to half of
+    what it was; None if it does not within the run, or if the attack never stops.
+    """
+
+    setup: str
+    scale: str
+    defense: str
+    attack: str
+    seed: int
+    rounds: int
+    ma_percent: float
+    asr_percent: float
+    asr_floor_percent: float
+    excess_asr_percent: float
+    peak_asr_percent: float
+    final_ma_percent: float
+    final_asr_percent: float
+    attacker_weight_mean: float | None
+    honest_excluded_percent: float | None
+    lifespan_rounds: int | None
+    rejected_clients: int
+    seconds_per_round: float
+    seconds_training: float
+    seconds_defense: float
+    seconds_evaluation: float
+    peak_memory_mb: float | None
+
+
+def tail_mean(values: Sequence[float]) -> float:
+    """Return the mean over the last evaluated rounds."""
+    return fmean(values[-LAST:])
+
+
+def success_rates(records: Sequence[RoundRecord]) -> list[float]:
+    """Return the attack success rate of each evaluated round."""
+    return [record.asr_percent for record in records if record.asr_percent is not None]
+
+
+def attacker_weights(records: Sequence[RoundRecord]) -> list[float]:
+    """Return the weight of each attacker in each round; one that was rejected has none, 0."""
+    return [
+        dict(zip(record.clients, record.weights, strict=True)).get(attacker, 0.0)
+        for record in records
+        if record.weights is not None
+        for attacker in record.attackers
+    ]
+
+
+def honest_weights(records: Sequence[RoundRecord]) -> list[float]:
+    """Return the weight of each honest client in each round."""
+    return [
+        weight
+        for record in records
+        if record.weights is not None
+        for client, weight in zip(record.clients, record.weights, strict=True)
+        if client not in record.attackers
+    ]
+
+
+def lifespan(records: Sequence[RoundRecord], last_attack: int | None) -> int | None:
+    """Return the rounds from the last attack to the first with half its success rate or less."""
+    if last_attack is None:
+        return None
+    rates = {r.round: r.asr_percent for r in records if r.asr_percent is not None}
+    before = [rate for index, rate in rates.items() if index <= last_attack]
+    if not before:
+        return None
+    after = [index for index, rate in rates.items() if index > last_attack]
+    return next(
+        (index - last_attack for index in sorted(after) if rates[index] <= before[-1] / 2), None
+    )
+
+
+def seconds(records: Sequence[RoundRecord], part: str) -> float:
+    """Return the mean seconds of a part of a round, over the rounds that have it."""
+    times = [record.seconds[part] for record in records if part in record.seconds]
+    return fmean(times) if times else 0.0

@@ -1,0 +1,108 @@
+"""Jobs of a round, and the one function that does them in whatever process."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from datadefense.attacks.base import Situation
+from datadefense.attacks.schedule import Participant
+from datadefense.examples import Examples
+from datadefense.rng import derive_seed, generator
+from datadefense.simulation.federation import Federation
+from datadefense.training import Bench
+
+
+@dataclass(frozen=True, slots=True)
+class TrainJob:
+    """Train one participant and write its update into row ``row`` of the matrix."""
+
+    index: int
+    row: int
+    person: Participant
+    attacker: tuple[int, int]
+    num_examples: int
+    has_previous: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CountJob:
+    """Count what the global model gets right in a part of a test set."""
+
+    backdoor: bool
+    start: int
+    stop: int
+
+
+Job = TrainJob | CountJob
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Board:
+    """Memory that all processes of a run share: what jobs read and where they write.
+
+    ``params`` is the global model, ``previous`` the one before it, ``updates`` one row a slot.
+    """
+
+    params: Float[Tensor, " dim"]
+    previous: Float[Tensor, " dim"]
+    updates: Float[Tensor, "slots dim"]
+
+    @classmethod
+    def of(cls, federation: Federation) -> "Board":
+        """Allocate it in shared memory."""
+        dim, slots = federation.layout.dim, federation.clients_per_round
+        shapes = ((dim,), (dim,), (slots, dim))
+        tensors = [torch.zeros(shape, dtype=federation.layout.dtype) for shape in shapes]
+        for tensor in tensors:
+            tensor.share_memory_()  # type: ignore[no-untyped-call]
+        return cls(*tensors)
+
+
+def do_job(job: Job, federation: Federation, board: Board, bench: Bench) -> int:
+    """Do one job: same bits in any process that computes with one thread."""
+    if isinstance(job, CountJob):
+        bench.load(board.params)
+        return bench.count_correct(test_part(job, federation))
+    if job.person.attacks:
+        _attack(job, federation, board, bench)
+    else:
+        _train(job, federation, board, bench)
+    return 0
+
+
+def test_part(job: CountJob, federation: Federation) -> Examples:
+    """Return the examples of a counting job, as views."""
+    examples = federation.backdoor_test if job.backdoor else federation.test
+    part = slice(job.start, job.stop)
+    return Examples(examples.inputs[part], examples.labels[part])
+
+
+def _train(job: TrainJob, federation: Federation, board: Board, bench: Bench) -> None:
+    client = int(job.person.client_id)
+    torch.manual_seed(derive_seed(federation.seed, "dropout", job.index, client))
+    bench.load(board.params)
+    bench.train(
+        federation.training.in_round(job.index),
+        federation.train.take(federation.shards[client]),
+        generator(federation.seed, "client", job.index, client),
+        augment=federation.augment,
+    )
+    bench.write_update(board.params, board.updates[job.row])
+
+
+def _attack(job: TrainJob, federation: Federation, board: Board, bench: Bench) -> None:
+    if federation.attack is None or federation.loot is None:
+        raise ValueError("an attacker takes part, but the federation has no attack")
+    situation = Situation(
+        index=job.index,
+        start=board.params,
+        previous=board.previous if job.has_previous else None,
+        num_examples=job.num_examples,
+        attacker=job.attacker,
+        training=federation.training.in_round(job.index),
+        augment=federation.augment,
+        seed=federation.seed,
+    )
+    board.updates[job.row].copy_(federation.attack.update(bench, federation.loot, situation))

@@ -1,0 +1,66 @@
+"""A federation: everything that does not change from round to round."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from datadefense.attacks.base import Attack, Loot
+from datadefense.attacks.schedule import Participant, Schedule
+from datadefense.examples import Examples
+from datadefense.params import Layout
+from datadefense.settings import SettingsError
+from datadefense.simulation.shards import Shards
+from datadefense.training import Augment, Sgd
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Federation:
+    """Clients with their data, how they train, who attacks, and what the outcome is judged by.
+
+    Args:
+        module: the architecture; its values do not matter.
+        start: parameters before the first round.
+        train: examples of all clients; ``shards`` says whose is which.
+        test: examples for the accuracy on the main task.
+        backdoor_test: poisoned examples, with the attacker's label, that nobody trains on.
+        training: how honest clients train.
+        augment: what they do to their inputs.
+        attack, loot: how attackers work and what they hold; None without any.
+        schedule: who takes part in which round.
+        clients_per_round: slots in a round.
+        seed: root of all randomness.
+    """
+
+    module: nn.Module
+    layout: Layout
+    start: Float[Tensor, " dim"]
+    train: Examples
+    shards: Shards
+    test: Examples
+    backdoor_test: Examples
+    training: Sgd
+    schedule: Schedule
+    clients_per_round: int
+    attack: Attack | None = None
+    loot: Loot | None = None
+    augment: Augment | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self.schedule.check(len(self.shards), self.clients_per_round)
+        if (self.attack is None) != (self.loot is None):
+            raise SettingsError("an attack needs loot to train on, and loot an attack")
+
+    def participants(self, index: int) -> tuple[Participant, ...]:
+        """Return who takes part in a round; without an attack nobody attacks."""
+        people = self.schedule.round(index, len(self.shards), self.clients_per_round, self.seed)
+        if self.attack is None and any(person.attacks for person in people):
+            raise SettingsError("the schedule names attackers, but there is no attack")
+        return people
+
+    def num_examples(self, person: Participant) -> int:
+        """Return how many examples a participant claims."""
+        if person.attacks and self.attack is not None and self.loot is not None:
+            return self.attack.num_examples(self.loot)
+        return self.shards.size(int(person.client_id))

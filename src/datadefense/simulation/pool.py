@@ -1,0 +1,186 @@
+"""Workers: persistent processes, one thread each, that do the jobs of a round.
+
+Whichever worker does a job, and in whatever order, the bits are the same. A worker that dies is
+replaced and its job done again; ``workers=0`` does everything in the calling process.
+"""
+
+import copy
+import logging
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import TracebackType
+
+import torch
+import torch.multiprocessing as mp
+
+from datadefense.settings import whole
+from datadefense.simulation.clients import Board, Job, do_job
+from datadefense.simulation.federation import Federation
+from datadefense.training import Bench
+
+logger = logging.getLogger(__name__)
+MOST_DEATHS = 3
+"""After so many workers that died over one job, the job is to blame."""
+
+
+class WorkerError(RuntimeError):
+    """A job that raised in a worker, or that kills every worker that tries it."""
+
+
+def _work(connection: Connection, federation: Federation, board: Board, device: str) -> None:
+    """Do jobs until the other end of the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(1)
+    bench = Bench(copy.deepcopy(federation.module), federation.layout, device)
+    connection.send(("ready", None))
+    while True:
+        try:
+            job: Job = connection.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            connection.send(("done", do_job(job, federation, board, bench)))
+        except Exception as error:
+            connection.send(("failed", f"{type(error).__name__}: {error}"))
+
+
+def _peak_mb(pid: int) -> float | None:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    sizes = [float(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:")]
+    return sizes[0] if sizes else None
+
+
+@dataclass(slots=True, eq=False)
+class _Worker:
+    process: BaseProcess
+    connection: Connection
+    job: int | None = None
+    ready: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Pool:
+    """Workers for one federation; use as a context manager."""
+
+    federation: Federation
+    workers: int = 0
+    device: str = "cpu"
+    board: Board = field(init=False)
+    _crew: list[_Worker] = field(init=False, default_factory=list)
+    _bench: Bench | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        whole("workers", self.workers, 0)
+        self.board = Board.of(self.federation)
+        self._crew = [self._hire() for _ in range(self.workers)]
+
+    def __enter__(self) -> "Pool":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def run(self, jobs: Sequence[Job]) -> list[int]:
+        """Do all jobs, the first in the list first, and return their answers in its order."""
+        if self.workers == 0:
+            return self._run_here(jobs)
+        answers: list[int | None] = [None] * len(jobs)
+        deaths = [0] * len(jobs)
+        waiting = list(reversed(range(len(jobs))))
+        while waiting or any(worker.job is not None for worker in self._crew):
+            for worker in self._crew:
+                if worker.ready and worker.job is None and waiting:
+                    worker.job = waiting.pop()
+                    self._send(worker, jobs[worker.job])
+            for connection in wait([worker.connection for worker in self._crew]):
+                worker = next(w for w in self._crew if w.connection is connection)
+                try:
+                    kind, answer = worker.connection.recv()
+                except (EOFError, OSError):
+                    self._replace(worker, waiting, deaths)
+                    continue
+                if kind == "ready":
+                    worker.ready = True
+                elif worker.job is not None:
+                    if kind == "failed":
+                        raise WorkerError(f"a client's job failed: {answer}")
+                    answers[worker.job], worker.job = answer, None
+        return [answer or 0 for answer in answers]
+
+    def close(self) -> None:
+        """End the workers."""
+        for worker in self._crew:
+            worker.connection.close()
+        for worker in self._crew:
+            worker.process.join(timeout=5)
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+        self._crew = []
+
+    def peak_memory_mb(self) -> float | None:
+        """Return the sum of the peaks of resident memory of all processes; None if unknown."""
+        ids = [os.getpid(), *(worker.process.pid for worker in self._crew)]
+        peaks = [_peak_mb(pid) for pid in ids if pid is not None]
+        known = [peak for peak in peaks if peak is not None]
+        return sum(known) if len(known) == len(peaks) else None
+
+    def _run_here(self, jobs: Sequence[Job]) -> list[int]:
+        if self._bench is None:
+            module = copy.deepcopy(self.federation.module)
+            self._bench = Bench(module, self.federation.layout, self.device)
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            with torch.random.fork_rng(devices=[]):
+                return [do_job(job, self.federation, self.board, self._bench) for job in jobs]
+        finally:
+            torch.set_num_threads(threads)
+
+    def _hire(self) -> _Worker:
+        context = mp.get_context("forkserver")
+        context.set_forkserver_preload([__name__])
+        ours, theirs = context.Pipe()
+        process = context.Process(
+            target=_work, args=(theirs, self.federation, self.board, self.device), daemon=True
+        )
+        process.start()
+        theirs.close()
+        return _Worker(process, ours)
+
+    def _send(self, worker: _Worker, job: Job) -> None:
+        try:
+            worker.connection.send(job)
+        except OSError:
+            logger.debug(
+                "worker %s is gone; noticed when its answer is awaited", worker.process.pid
+            )
+
+    def _replace(self, worker: _Worker, waiting: list[int], deaths: list[int]) -> None:
+        worker.process.join(timeout=5)
+        code = worker.process.exitcode
+        if worker.job is not None:
+            deaths[worker.job] += 1
+            if deaths[worker.job] >= MOST_DEATHS:
+                raise WorkerError(
+                    f"{MOST_DEATHS} workers died over the same job (exit code {code})"
+                )
+            waiting.append(worker.job)
+        elif not worker.ready:
+            raise WorkerError(f"a worker could not start (exit code {code})")
+        logger.warning("a worker died (exit code %s); its job is done again", code)
+        worker.connection.close()
+        self._crew[self._crew.index(worker)] = self._hire()

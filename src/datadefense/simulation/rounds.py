@@ -1,0 +1,168 @@
+"""Simulate: a generator of rounds, from the schedule to the new model and its scores."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Generic
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from datadefense.attacks.schedule import Participant
+from datadefense.defended_round import defend
+from datadefense.defenses.base import Defense
+from datadefense.gate import Gate
+from datadefense.round import Round, StateT
+from datadefense.server import Server
+from datadefense.simulation.clients import CountJob, TrainJob
+from datadefense.simulation.federation import Federation
+from datadefense.simulation.pool import Pool
+
+TEST_PART = 1000
+"""Test examples that one worker judges at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRecord:
+    """What happened in a round, as plain values; one line of ``rounds.jsonl``."""
+
+    round: int
+    clients: list[int | str]
+    attackers: list[int | str]
+    weights: list[float] | None
+    evidence: dict[str, list[float]]
+    report: dict[str, Any]
+    ma_percent: float | None
+    asr_percent: float | None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Progress(Generic[StateT]):
+    """Where a run stands after a round: all that is needed to go on from here."""
+
+    params: Float[Tensor, " dim"]
+    previous: Float[Tensor, " dim"]
+    state: StateT
+    round: int
+
+
+def begin(federation: Federation, defense: Defense[StateT], server: Server) -> Progress[StateT]:
+    """Return the progress before the first round."""
+    state = defense.init(server, federation.start)
+    return Progress(federation.start, federation.start, state, 0)
+
+
+def simulate(
+    federation: Federation,
+    defense: Defense[StateT],
+    server: Server,
+    pool: Pool,
+    *,
+    progress: Progress[StateT],
+    rounds: int,
+    evaluate_every: int = 1,
+) -> Iterator[tuple[RoundRecord, Progress[StateT]]]:
+    """Run rounds up to number ``rounds``, each yielded when it is done.
+
+    Nothing is printed, logged or stored here; a caller that stops between two rounds and starts
+    again from the progress it was given goes on to the very same bits.
+    """
+    defense.check_clients(federation.clients_per_round)
+    gate = Gate(federation.layout)
+    while progress.round < rounds:
+        index = progress.round + 1
+        people = federation.participants(index)
+        clock = _Clock()
+        collected = _collect(federation, pool, progress, people, clock)
+        admission = gate.screen(collected)
+        clock.start()
+        result = defend(defense, progress.state, admission, progress.params, server)
+        clock.stop("defense")
+        progress = Progress(result.params, progress.params, result.state, index)
+        accuracy = success = None
+        if index % evaluate_every == 0 or index == rounds:
+            clock.start()
+            accuracy, success = evaluate(federation, pool, result.params)
+            clock.stop("evaluation")
+        admitted = admission.round.client_ids if admission.round is not None else ()
+        record = RoundRecord(
+            round=index,
+            clients=list(admitted),
+            attackers=[person.client_id for person in people if person.attacks],
+            weights=None if result.weights is None else result.weights.tolist(),
+            evidence={name: values.tolist() for name, values in result.evidence.items()},
+            report=dict(result.report),
+            ma_percent=accuracy,
+            asr_percent=success,
+            seconds=clock.seconds,
+        )
+        yield record, progress
+
+
+def evaluate(
+    federation: Federation, pool: Pool, params: Float[Tensor, " dim"]
+) -> tuple[float, float]:
+    """Return main accuracy and attack success rate, in percent."""
+    pool.board.params.copy_(params)
+    jobs: list[CountJob] = []
+    for backdoor, examples in ((False, federation.test), (True, federation.backdoor_test)):
+        for start in range(0, len(examples), TEST_PART):
+            jobs.append(CountJob(backdoor, start, min(start + TEST_PART, len(examples))))
+    answers = pool.run(jobs)
+    accuracy, success = (
+        100 * sum(n for n, job in zip(answers, jobs, strict=True) if job.backdoor is backdoor)
+        for backdoor in (False, True)
+    )
+    return accuracy / len(federation.test), success / len(federation.backdoor_test)
+
+
+def _collect(
+    federation: Federation,
+    pool: Pool,
+    progress: Progress[Any],
+    people: tuple[Participant, ...],
+    clock: "_Clock",
+) -> Round:
+    """Let everybody train; the matrix is the one that the workers have written."""
+    counts = [federation.num_examples(person) for person in people]
+    attackers = [row for row, person in enumerate(people) if person.attacks]
+    pool.board.params.copy_(progress.params)
+    pool.board.previous.copy_(progress.previous)
+    jobs = [
+        TrainJob(
+            index=progress.round + 1,
+            row=row,
+            person=person,
+            attacker=(attackers.index(row), len(attackers)) if person.attacks else (0, 0),
+            num_examples=sum(counts),
+            has_previous=progress.round > 0,
+        )
+        for row, person in enumerate(people)
+    ]
+    jobs.sort(key=lambda job: -counts[job.row])
+    clock.start()
+    pool.run(jobs)
+    clock.stop("training")
+    return Round(
+        index=progress.round + 1,
+        global_params=progress.params,
+        updates=pool.board.updates[: len(people)],
+        num_examples=torch.tensor(counts),
+        client_ids=tuple(person.client_id for person in people),
+    )
+
+
+class _Clock:
+    """Seconds by name."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._started = 0.0
+
+    def start(self) -> None:
+        self._started = time.perf_counter()
+
+    def stop(self, name: str) -> None:
+        self.seconds[name] = time.perf_counter() - self._started

@@ -1,0 +1,224 @@
+import dataclasses
+import json
+import multiprocessing
+import random
+
+import pytest
+import torch
+from tests.simulation.tiny import tiny_federation
+
+from datadefense import Server
+from datadefense.experiments import run as run_module
+from datadefense.experiments.experiment import Experiment, experiment, read_toml, write_toml
+from datadefense.experiments.run import Run, read_rounds, restore, resume, start
+from datadefense.files import FileError
+from datadefense.settings import SettingsError
+from datadefense.simulation.pool import Pool
+
+TINY = Experiment(
+    defense="sparsefed", clients=12, clients_per_round=5, rounds=12, checkpoint_every=2
+)
+
+
+def carry_on(folder) -> Run:
+    """Start or resume a tiny run in ``folder`` and see it through."""
+    run = restore(TINY, folder, tiny_federation(), Server())
+    with Pool(run.federation) as pool:
+        for _ in run.rounds(pool):
+            pass
+    return run
+
+
+def fresh(folder):
+    folder.mkdir()
+    (folder / "rounds.jsonl").touch()
+    return folder
+
+
+def facts(folder):
+    """All that a run has written but the times."""
+    return [dataclasses.replace(record, seconds={}) for record in read_rounds(folder)]
+
+
+@pytest.fixture
+def whole(tmp_path):
+    folder = fresh(tmp_path / "whole")
+    return folder, carry_on(folder)
+
+
+def same(run, folder, whole):
+    return torch.equal(run.progress.params, whole[1].progress.params) and facts(folder) == facts(
+        whole[0]
+    )
+
+
+def test_killed_at_random_and_resumed_to_the_same_bits(tmp_path, whole):
+    """At least twenty kill -9, at any moment; then the run is as if nothing had happened."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    dice = random.Random(0)
+    kills, attempt = 0, 0
+    while kills < 20:
+        folder = fresh(tmp_path / f"run-{attempt}")
+        attempt += 1
+        for _ in range(4):
+            process = context.Process(target=carry_on, args=(folder,))
+            process.start()
+            process.join(timeout=dice.uniform(0.02, 0.5))
+            if process.is_alive():
+                process.kill()
+                process.join()
+                kills += 1
+        assert same(carry_on(folder), folder, whole)
+        assert attempt < 60
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, whole, datadefense_log):
+    folder = fresh(tmp_path / "run")
+    carry_on(folder)
+    checkpoint = folder / "checkpoint.safetensors"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:-100])
+    run = restore(TINY, folder, tiny_federation(), Server())
+    assert run.progress.round == 10
+    assert "trying the checkpoint before it" in datadefense_log.text
+    assert same(carry_on(folder), folder, whole)
+    for name in ("checkpoint.safetensors", "checkpoint.previous.safetensors"):
+        (folder / name).write_bytes(b"")
+    assert restore(TINY, folder, tiny_federation(), Server()).progress.round == 0
+    assert same(carry_on(folder), folder, whole)
+
+
+def test_a_line_that_was_cut_off_is_run_again(tmp_path, whole):
+    folder = fresh(tmp_path / "run")
+    carry_on(folder)
+    with (folder / "rounds.jsonl").open("a") as lines:
+        lines.write('{"round": 13, "cli')
+    assert same(carry_on(folder), folder, whole)
+
+
+def test_rounds_that_are_lost_are_an_error(tmp_path):
+    folder = fresh(tmp_path / "run")
+    carry_on(folder)
+    (folder / "rounds.jsonl").write_text("")
+    with pytest.raises(FileError, match="lacks rounds that the checkpoint has seen"):
+        restore(TINY, folder, tiny_federation(), Server())
+
+
+QUICK = {
+    "rounds": "3",
+    "clients": "12",
+    "clients_per_round": "4",
+    "epochs": "1",
+    "attack_epochs": "1",
+    "warm_accuracy_percent": "20",
+    "period": "2",
+}
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path / "cache"))
+    pytest.importorskip("mlxtend")
+    pytest.importorskip("sklearn")
+    return tmp_path / "cache"
+
+
+def test_a_run_leaves_a_folder(tmp_path, cache):
+    configured = experiment(
+        "digits-edge", "cpu", QUICK | {"defense": "ndc", "defense.norm_bound": "1"}
+    )
+    folder = tmp_path / "run"
+    run = start(configured, folder)
+    with Pool(run.federation) as pool:
+        assert [record.round for record in run.rounds(pool)] == [1, 2, 3]
+        summary = run.finish(pool)
+    assert read_toml(folder / "config.toml") == configured
+    stored = json.loads((folder / "summary.json").read_text())
+    assert stored == dataclasses.asdict(summary)
+    for key in (
+        "setup",
+        "defense",
+        "attack",
+        "seed",
+        "rounds",
+        "ma_percent",
+        "asr_percent",
+        "asr_floor_percent",
+        "excess_asr_percent",
+        "peak_asr_percent",
+        "attacker_weight_mean",
+        "honest_excluded_percent",
+        "seconds_per_round",
+    ):
+        assert key in stored
+    rates = [record.asr_percent for record in run.records]
+    assert summary.asr_percent == pytest.approx(sum(rates) / 3)
+    assert summary.peak_asr_percent == max(rates)
+    assert summary.excess_asr_percent == pytest.approx(
+        summary.asr_percent - summary.asr_floor_percent
+    )
+    assert len(list((cache / "floors").iterdir())) == 1
+    with pytest.raises(FileError, match="holds a run already"):
+        start(configured, folder)
+    again = resume(folder)
+    assert again.done
+    assert torch.equal(again.progress.params, run.progress.params)
+
+
+@pytest.mark.usefixtures("cache")
+def test_the_floor_is_measured_once(tmp_path, monkeypatch):
+    first = start(experiment("digits-edge", "cpu", QUICK), tmp_path / "a")
+    second = start(experiment("digits-edge", "cpu", QUICK | {"defense": "krum"}), tmp_path / "b")
+    with Pool(first.federation) as pool:
+        floor = first.floor(pool)
+        monkeypatch.setattr(run_module, "simulate", None)
+        assert second.floor(pool) == floor
+    calm = start(experiment("digits-edge", "cpu", QUICK | {"attack": "none"}), tmp_path / "c")
+    monkeypatch.undo()
+    with Pool(calm.federation) as pool:
+        rates = [record.asr_percent for record in calm.rounds(pool)]
+        assert calm.floor(pool) == pytest.approx(floor) == pytest.approx(sum(rates) / 3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epohcs": "2"}, "has no setting 'epohcs', did you mean 'epochs'?"),
+        ({"alpha": "0"}, "alpha must be > 0, got 0"),
+        ({"radius": "-1"}, "radius must be >= 0, got -1"),
+        ({"clients_per_round": "60"}, "clients_per_round must be in 1..clients, got 60 of 50"),
+        ({"attack": "pdg"}, "attack must be one of none, black-box, pgd, pgd-replacement"),
+        ({"schedule": "fixed-pool", "pool": "60"}, "pool size must be <= clients, got 60 of 50"),
+        ({"rounds": "0"}, "rounds must be >= 1, got 0"),
+    ],
+)
+def test_a_configuration_that_cannot_be(changes, message):
+    with pytest.raises(SettingsError) as caught:
+        experiment("digits-edge", "cpu", changes)
+    assert message in str(caught.value)
+
+
+def test_unknown_setups_and_scales():
+    with pytest.raises(SettingsError, match="did you mean 'digits-edge'"):
+        experiment("digit-edge", "cpu", {})
+    with pytest.raises(SettingsError, match="scale must be one of cpu, paper"):
+        experiment("digits-edge", "gpu", {})
+
+
+def test_toml_there_and_back(tmp_path):
+    changed = experiment(
+        "digits-edge",
+        "cpu",
+        {"last_attack": "7", "augment": "true", "defense": "ndc", "defense.norm_bound": "0.5"},
+    )
+    (tmp_path / "config.toml").write_text(write_toml(changed))
+    assert read_toml(tmp_path / "config.toml") == changed
+    assert changed.key() != Experiment().key()
+    (tmp_path / "config.toml").write_text("rounds = ")
+    with pytest.raises(SettingsError, match="not a readable configuration"):
+        read_toml(tmp_path / "config.toml")
+
+
+def test_resume_needs_a_run(tmp_path):
+    with pytest.raises(FileError, match="holds no run"):
+        resume(tmp_path)

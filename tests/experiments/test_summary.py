@@ -1,0 +1,62 @@
+import pytest
+
+from datadefense.experiments.summary import (
+    attacker_weights,
+    honest_weights,
+    lifespan,
+    seconds,
+    success_rates,
+    tail_mean,
+)
+from datadefense.simulation.rounds import RoundRecord
+
+
+def record(index, asr=None, weights=(0.5, 0.5), clients=("a", "evil"), attackers=("evil",)):
+    return RoundRecord(
+        index,
+        list(clients),
+        list(attackers),
+        None if weights is None else list(weights),
+        {},
+        {},
+        asr,
+        asr,
+        {"training": index},
+    )
+
+
+def test_means_are_over_the_last_ten():
+    assert tail_mean([100.0] * 5 + [10.0] * 10) == 10.0
+    assert tail_mean([1.0, 3.0]) == 2.0
+
+
+def test_weights_of_attackers_and_of_the_others():
+    records = [
+        record(1, weights=(1.0, 0.0)),
+        record(2, weights=(0.4, 0.6)),
+        record(3, weights=(1.0,), clients=("a",)),
+        record(4, weights=(0.0, 1.0), clients=("a", "b"), attackers=()),
+        record(5, weights=None),
+    ]
+    assert attacker_weights(records) == [0.0, 0.6, 0.0]
+    assert honest_weights(records) == [1.0, 0.4, 1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("rates", "last", "expected"),
+    [
+        ([80, 90, 60, 45, 10], 2, 2),
+        ([80, 90, 60, 50, 46], 2, None),
+        ([80, 90, 60], None, None),
+        ([80, 90], 2, None),
+    ],
+)
+def test_lifespan(rates, last, expected):
+    assert lifespan([record(i + 1, rate) for i, rate in enumerate(rates)], last) == expected
+
+
+def test_seconds_and_rates():
+    records = [record(1, 10.0), record(2), record(3, 30.0)]
+    assert seconds(records, "training") == 2.0
+    assert seconds(records, "defense") == 0.0
+    assert success_rates(records) == [10.0, 30.0]
