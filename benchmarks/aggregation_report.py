@@ -15,7 +15,7 @@ FASTER: Mapping[str, Mapping[tuple[int, int], float]] = {
 }
 """How many times faster than Flower's a rule should be, by (clients, dim)."""
 WEIGHTED_MEANS = ("fedavg", "ndc", "ndc-adaptive")
-"""Rules held to the speed of ``weights @ updates``."""
+"""Rules held to the speed of ``weights @ updates``; weak-dp also draws a random number each."""
 MOST_PER_PASS = 1.3
 MOST_MEMORY = 0.5
 

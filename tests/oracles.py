@@ -79,8 +79,17 @@ def bulyan(rows, f):
     return [mean(nearest_to_median(column, count)) for column in columns(chosen)]
 
 
+def medoid_start(rows, shares):
+    """Weights of one iteration at the medoid, distances below their median counting as it."""
+    distances = [[math.sqrt(squared_distance(a, b)) for b in rows] for a in rows]
+    sums = [sum(s * d for s, d in zip(shares, row, strict=True)) for row in distances]
+    near = distances[first_lowest(sums)]
+    least = max(sorted(near)[(len(near) - 1) // 2], 1e-300)
+    return [share / max(least, d) for share, d in zip(shares, near, strict=True)]
+
+
 def weiszfeld(rows, shares, iterations, smoothing):
-    point = mean_of(rows, shares)
+    point = mean_of(rows, medoid_start(rows, shares))
     for _ in range(iterations):
         weights = [
             share / max(smoothing, math.sqrt(squared_distance(row, point)))

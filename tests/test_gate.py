@@ -1,3 +1,4 @@
+import json
 import re
 
 import numpy as np
@@ -89,7 +90,8 @@ def test_bad_content(content, message, datadefense_log):
         (0, "must be in 1..1000000, got 0"),
         (-800, "got -800"),
         (10**9, "got 1000000000"),
-        (10**30, "got 1000000000000"),
+        (10**30, "got a number of 100 bits"),
+        (torch.tensor(True), "must be an integer"),
         (1.0, "must be an integer, got 1.0"),
         (NAN, "must be an integer, got nan"),
         ("10", "must be an integer, got '10'"),
@@ -100,6 +102,10 @@ def test_bad_content(content, message, datadefense_log):
 )
 def test_bad_counts(count, message):
     assert message in reason_of(good(count=count))
+
+
+def test_a_count_too_long_to_be_printed():
+    assert reason_of(good(count=10**5000)).endswith("got a number of 16610 bits")
 
 
 def test_bounds_of_the_count():
@@ -161,6 +167,51 @@ def test_a_result_that_is_not_finite_is_not_released():
     result = defend(defense, None, admission, torch.full((6,), top), Server())
     assert result.report["held"] == "the aggregate is not finite"
     assert (result.params == top).all()
+
+
+def test_float64_values_beyond_squaring_are_turned_away():
+    layout = Layout.of_state_dict({"w": torch.zeros(2).double()})
+    tensors = [torch.tensor([1.0, value], dtype=torch.float64) for value in (1e3, 1e200)]
+    rows = [Submission(j, tensor, 1) for j, tensor in enumerate(tensors)]
+    admission = Gate(layout).admit(1, torch.zeros(2).double(), rows)
+    assert admission.round.client_ids == (0,)
+    assert admission.rejected[0].reason == "values must be within +-1e+100"
+
+
+def test_odd_tensors_and_arrays():
+    frozen = np.frombuffer(np.ones(6, np.float32).tobytes(), np.float32)
+    assert reason_of(Submission(np.int64(4), frozen, 1)) is None
+    nested = torch.nested.nested_tensor([torch.zeros(3)], layout=torch.jagged)
+    for odd in (torch.zeros(6, device="meta"), nested, torch.zeros(6).to_sparse()):
+        assert "numeric array" in reason_of(Submission("a", odd, 1))
+
+
+def test_a_global_model_that_wants_gradients():
+    start = GLOBAL.clone().requires_grad_()
+    admission = Gate(LAYOUT, sends="models").admit(1, start, [Submission("a", GLOBAL + 1, 1)])
+    assert not admission.round.updates.requires_grad
+    assert not admission.round.global_params.requires_grad
+
+
+def test_a_report_is_plain_json():
+    admission = Gate(LAYOUT).admit(1, GLOBAL, [good(b"\x80"), good(None), good([1])])
+    result = defend(create("median"), None, admission, GLOBAL, Server())
+    assert json.loads(json.dumps(result.report)) == result.report
+
+
+def test_variances_stay_positive():
+    layout = Layout.of_state_dict(
+        {"bn.weight": torch.ones(1), "bn.running_var": torch.ones(1)}, "aggregate"
+    )
+    start = torch.ones(2)
+    admission = Gate(layout).admit(1, start, [Submission("a", torch.tensor([-3.0, -3.0]), 1)])
+    result = defend(create("fedavg"), None, admission, start, Server())
+    assert result.params.tolist() == [-2.0, 0.0]
+
+
+def test_a_matrix_of_another_kind_is_the_callers_error():
+    with pytest.raises(ValueError, match="the round is torch.float32 of dim=5"):
+        Gate(LAYOUT).screen(Round(1, torch.zeros(5), torch.zeros(1, 5), torch.tensor([1]), (0,)))
 
 
 def test_huge_finite_values_are_admitted():

@@ -122,6 +122,18 @@ def test_tied_weights_are_there_once():
     assert torch.allclose(predictor(module, layout)(vector, inputs), module(inputs))
 
 
+def test_a_norm_under_two_names():
+    shared = nn.BatchNorm1d(3)
+    module = nn.Sequential(nn.Linear(3, 3), shared, nn.Linear(3, 3), shared)
+    for policy in ("keep", "aggregate"):
+        layout = Layout.of_module(module, policy)
+        assert layout.mismatch(module.state_dict()) is None
+        vector = layout.flatten({s.name: module.state_dict()[s.name] for s in layout.slots})
+        inputs = torch.randn(2, 3)
+        expected = module.eval()(inputs)
+        assert torch.allclose(predictor(module, layout)(vector, inputs), expected)
+
+
 def test_half_precision_is_widened_and_comes_back():
     module = small().half()
     layout = Layout.of_module(module)

@@ -24,7 +24,7 @@ def test_shares():
     ("changes", "message"),
     [
         ({"updates": torch.zeros(2, 4)}, "updates have dim=4, global_params have dim=3"),
-        ({"updates": torch.zeros(2, 3).double()}, "must share one floating dtype"),
+        ({"updates": torch.zeros(2, 3).double()}, "must both be float32 or both float64"),
         ({"num_examples": torch.tensor([0, 3])}, "num_examples must be >= 1, got 0"),
     ],
 )

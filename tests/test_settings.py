@@ -60,6 +60,9 @@ def test_pairs():
 
 def test_create():
     assert create("krum", {"num_malicious": "2"}) == Krum(2)
+    assert create("krum", {"num_malicious": 2}) == Krum(2)
+    with pytest.raises(SettingsError, match="num_malicious must be an integer, got 2.7"):
+        create("krum", {"num_malicious": 2.7})
     assert create("multi-krum", {"weighting": "examples"}) == MultiKrum(1, "examples")
     with pytest.raises(SettingsError, match="no defense is called 'krumm', did you mean 'krum'?"):
         create("krumm")

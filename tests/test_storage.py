@@ -65,6 +65,29 @@ def test_every_bit_comes_back(tmp_path):
     assert back.nothing is None
 
 
+def test_keys_keep_their_kind(tmp_path):
+    one, two = torch.ones(1), torch.zeros(1)
+    for value in ({1: one, "1": two}, {"a.b": one, "a": {"b": two}}, {"0": (one,), 0: (two,)}):
+        save_state(tmp_path / "s", value)
+        back = load_state(str(tmp_path / "s"), like={})
+        assert list(back) == list(value)
+        assert str(back) == str(value)
+    with pytest.raises(StateError, match="keys must be integers or texts"):
+        save_state(tmp_path / "s", {(1, 2): one})
+
+
+def test_what_was_none_cannot_become_a_class(tmp_path):
+    save_state(tmp_path / "s", (Pair(torch.ones(1), torch.ones(1)),))
+    with pytest.raises(StateError, match="does not hold a NoneType"):
+        load_state(tmp_path / "s", like=(None,))
+
+
+def test_shapes_must_agree(tmp_path):
+    save_state(tmp_path / "s", torch.ones(3))
+    with pytest.raises(StateError, match=r"is torch.float32 \(3,\), expected torch.float32 \(1,\)"):
+        load_state(tmp_path / "s", like=torch.ones(1))
+
+
 @pytest.mark.parametrize("value", [None, torch.arange(3.0)])
 def test_bare_states(tmp_path, value):
     save_state(tmp_path / "s", value)
@@ -88,7 +111,7 @@ def test_files_that_are_no_states(tmp_path):
     save_file(
         {"a": torch.zeros(1)},
         tmp_path / "broken",
-        {"format": "datadefense-state-1", "tree": '{"fields": {"weights": {"tensor": "b"}}}'},
+        {"format": "datadefense-state-2", "tree": '{"fields": {"weights": {"tensor": "b"}}}'},
     )
     save_state(tmp_path / "cut", state())
     content = (tmp_path / "cut").read_bytes()

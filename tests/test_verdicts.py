@@ -23,6 +23,18 @@ def test_words():
     assert words("rfa", ROWS)[4] == "down-weighted"
 
 
+def test_small_and_large_clips():
+    rows = [[0.0, 2.01], [0.0, 1.0], [3e4, 0.0]]
+    assert words("ndc", rows) == ["clipped to 100 %", "kept", "clipped to < 1 %"]
+
+
+def test_many_examples_are_no_fault():
+    round = as_round(torch.randn(6, 3), counts=[500, 10, 10, 10, 10, 10])
+    defense = create("multi-krum")
+    result = defense.aggregate(None, round, Server())
+    assert set(verdicts(result, round)) == {"kept", "excluded"}
+
+
 def test_weights_decide():
     round = as_round(torch.zeros(2, 1))
     result = Aggregate(torch.zeros(1), None, torch.tensor([0.0, 1.0]))

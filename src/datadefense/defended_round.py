@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -22,9 +21,10 @@ def defend(
 ) -> Aggregate[StateT]:
     """Aggregate the admitted updates; the model stays where that is the only safe answer.
 
-    Two such cases: nobody was admitted, or the result is not finite (updates near the end of the
-    float range can still overflow an average). Then the old model and the old state are returned
-    and the report's ``"held"`` says why. ``report["rejected"]`` lists whom the gate turned away.
+    Two such cases: nobody was admitted, or the result is not finite in the model's own dtypes
+    (updates near the end of the float range can still overflow an average). Then the old model and
+    the old state are returned and the report's ``"held"`` says why. ``report["rejected"]`` lists
+    whom the gate turned away.
     """
     facts: dict[str, Any] = {
         "clients": admission.round.num_clients if admission.round else 0,
@@ -36,10 +36,11 @@ def defend(
     if admission.round is None:
         return _held("no update was admitted", global_params, state, facts)
     result = defense.aggregate(state, admission.round, server)
-    if not bool(torch.isfinite(result.params).all()):
+    params = admission.layout.settle(result.params)
+    if params is None:
         return _held("the aggregate is not finite", global_params, state, facts)
     return Aggregate(
-        result.params, result.state, result.weights, result.evidence, {**facts, **result.report}
+        params, result.state, result.weights, result.evidence, {**facts, **result.report}
     )
 
 

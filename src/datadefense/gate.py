@@ -6,7 +6,6 @@ on with the rest. Nothing is ever unpickled: the gate takes tensors and arrays o
 """
 
 import logging
-import operator
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -22,6 +21,8 @@ from datadefense.settings import one_of, whole
 
 logger = logging.getLogger(__name__)
 
+LARGEST = 1e100
+"""Greatest size of a value in float64: beyond it squares and their sums overflow."""
 Sends = Literal["updates", "models"]
 """What clients send: the difference from the global model, or their whole model."""
 
@@ -44,9 +45,9 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A client that takes no part in the round, and why."""
+    """A client that takes no part in the round, and why; both fit to be shown and stored."""
 
-    client_id: Any
+    client_id: ClientId
     reason: str
 
 
@@ -56,6 +57,7 @@ class Admission:
 
     round: Round | None
     rejected: tuple[Rejection, ...]
+    layout: Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,71 +92,75 @@ class Gate:
         Each is copied once, straight into its row. ``expected`` is how many may come at the most,
         which lets the iterable be lazy: one submission is held in memory at a time.
         """
+        global_params = global_params.detach()
         if expected is None:
             submissions = list(submissions)
             expected = len(submissions)
         matrix = torch.empty(expected, self.layout.dim, dtype=self.layout.dtype)
-        ids: list[ClientId] = []
-        counts: list[int] = []
+        counts: dict[ClientId, int] = {}
         rejected: list[Rejection] = []
         for submission in submissions:
-            reason: str | None = f"round is full: expected at most {expected} updates"
-            if len(ids) < expected:
-                reason = self._reason(submission, ids) or self._write(
-                    submission.content, global_params, matrix[len(ids)]
-                )
-            if reason:
-                rejected.append(Rejection(submission.client_id, reason))
-                logger.warning(
-                    "round %d: client %.80r rejected: %s", index, submission.client_id, reason
-                )
-                continue
-            ids.append(submission.client_id)
-            counts.append(operator.index(submission.num_examples))
-        if not ids:
-            return Admission(None, tuple(rejected))
-        admitted = Round(index, global_params, matrix[: len(ids)], torch.tensor(counts), tuple(ids))
-        return Admission(admitted, tuple(rejected))
+            reason = self._reason(submission, counts)
+            if reason is None and len(counts) >= expected:
+                reason = f"round is full: expected at most {expected} updates"
+            if reason is None:
+                reason = self._write(submission.content, global_params, matrix[len(counts)])
+            if reason is None:
+                counts[plain_id(submission.client_id)] = int(submission.num_examples)
+            else:
+                rejected.append(reject(index, submission.client_id, reason))
+        admitted = None
+        if counts:
+            admitted = Round(
+                index,
+                global_params,
+                matrix[: len(counts)],
+                torch.tensor(list(counts.values())),
+                tuple(counts),
+            )
+        return Admission(admitted, tuple(rejected), self.layout)
 
     def screen(self, round: Round) -> Admission:
         """Check a round whose matrix is already there, as a simulator's workers have written it.
 
-        When all pass, the round is returned as it is, without a copy.
+        When all pass, the round is returned as it is, without a copy. A matrix of another length
+        or dtype than the layout's is an error of the caller.
         """
-        passed: list[int] = []
-        ids: list[ClientId] = []
+        have = (round.updates.shape[1], round.updates.dtype)
+        if have != (self.layout.dim, self.layout.dtype):
+            raise ValueError(
+                f"the round is {have[1]} of dim={have[0]}, "
+                f"the layout {self.layout.dtype} of dim={self.layout.dim}"
+            )
+        passed: dict[ClientId, int] = {}
         rejected: list[Rejection] = []
         for row, (client_id, count) in enumerate(
             zip(round.client_ids, round.num_examples.tolist(), strict=True)
         ):
             submission = Submission(client_id, round.updates[row], count)
-            reason = self._reason(submission, ids) or not_finite(round.updates[row])
+            reason = self._reason(submission, passed) or out_of_range(round.updates[row])
             if reason:
-                rejected.append(Rejection(client_id, reason))
-                logger.warning(
-                    "round %d: client %.80r rejected: %s", round.index, client_id, reason
-                )
-                continue
-            passed.append(row)
-            ids.append(client_id)
+                rejected.append(reject(round.index, client_id, reason))
+            else:
+                passed[client_id] = row
         if not rejected:
-            return Admission(round, ())
-        if not passed:
-            return Admission(None, tuple(rejected))
-        kept = torch.tensor(passed)
-        admitted = Round(
-            round.index,
-            round.global_params,
-            round.updates[kept],
-            round.num_examples[kept],
-            tuple(ids),
-        )
-        return Admission(admitted, tuple(rejected))
+            return Admission(round, (), self.layout)
+        admitted = None
+        if passed:
+            kept = torch.tensor(list(passed.values()))
+            admitted = Round(
+                round.index,
+                round.global_params,
+                round.updates[kept],
+                round.num_examples[kept],
+                tuple(passed),
+            )
+        return Admission(admitted, tuple(rejected), self.layout)
 
     def _reason(self, submission: Submission, admitted: Collection[ClientId]) -> str | None:
         """Check who sends and what it claims."""
         client_id = submission.client_id
-        if isinstance(client_id, bool) or not isinstance(client_id, int | str):
+        if isinstance(client_id, bool) or not isinstance(client_id, int | np.integer | str):
             return f"client id must be an integer or text, got {type(client_id).__name__}"
         if self.known_clients is not None and client_id not in self.known_clients:
             return "unknown client"
@@ -167,20 +173,24 @@ class Gate:
     def _bad_count(self, claimed: Any) -> str | None:
         if claimed is None:
             return "num_examples is missing"
-        try:
-            count = None if isinstance(claimed, bool) else operator.index(claimed)
-        except TypeError:
-            count = None
-        if count is None:
+        if isinstance(claimed, bool) or not isinstance(claimed, int | np.integer):
             return f"num_examples must be an integer, got {claimed!r:.40}"
-        if not 1 <= count <= self.max_examples:
-            return f"num_examples must be in 1..{self.max_examples}, got {count}"
+        if not 1 <= claimed <= self.max_examples:
+            size = int(claimed).bit_length()
+            shown = claimed if size <= 64 else f"a number of {size} bits"
+            return f"num_examples must be in 1..{self.max_examples}, got {shown}"
         return None
 
     def _write(
         self, content: Any, global_params: Float[Tensor, " dim"], row: Float[Tensor, " dim"]
     ) -> str | None:
         """Write the content into its row, or say why it cannot be."""
+        try:
+            return self._copy(content, row) or self._finish(global_params, row)
+        except Exception as error:
+            return f"cannot be read: {type(error).__name__}: {error}"
+
+    def _copy(self, content: Any, row: Float[Tensor, " dim"]) -> str | None:
         if isinstance(content, Mapping):
             tensors: dict[str, Tensor] = {}
             for name, value in content.items():
@@ -200,29 +210,58 @@ class Gate:
             if vector.dtype != row.dtype:
                 return f"update has dtype {vector.dtype}, expected {row.dtype}"
             row.copy_(vector)
+        return None
+
+    def _finish(
+        self, global_params: Float[Tensor, " dim"], row: Float[Tensor, " dim"]
+    ) -> str | None:
         if self.sends == "models":
             row.sub_(global_params)
-        return not_finite(row)
+        return out_of_range(row)
 
 
 def as_tensor(value: Any) -> Tensor | None:
     """Return a dense tensor over the value's memory, or None if it is not a numeric array."""
     if isinstance(value, Tensor):
-        return value.detach() if value.layout == torch.strided else None
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        try:
-            return torch.from_numpy(np.ascontiguousarray(value).reshape(value.shape))
-        except (TypeError, ValueError):
-            return None
+        dense = value.layout == torch.strided and not value.is_nested and not value.is_meta
+        return value.detach() if dense else None
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.dtype.isnative:
+        writable = value if value.flags.writeable else value.copy()
+        return torch.from_numpy(np.ascontiguousarray(writable).reshape(value.shape))
     return None
 
 
-def not_finite(row: Float[Tensor, " dim"]) -> str | None:
-    """Say how many values are NaN or infinite; None if all are finite.
+def out_of_range(row: Float[Tensor, " dim"]) -> str | None:
+    """Say how many values are NaN, infinite or, in float64, too large to be squared.
 
     A finite sum proves that all terms are; only a row whose sum is not is looked at closely.
     """
-    if bool(row.sum().isfinite()):
-        return None
-    bad = int((~row.isfinite()).sum())
-    return f"{bad} of {len(row)} values are not finite" if bad else None
+    if not bool(row.sum().isfinite()):
+        bad = int((~row.isfinite()).sum())
+        if bad:
+            return f"{bad} of {len(row)} values are not finite"
+    if row.dtype == torch.float64 and bool((row.abs() > LARGEST).any()):
+        return f"values must be within +-{LARGEST:g}"
+    return None
+
+
+def plain_id(client_id: Any) -> ClientId:
+    """Return an id as a plain integer or text; of anything else, what it looks like."""
+    if isinstance(client_id, int | np.integer) and not isinstance(client_id, bool):
+        return int(client_id)
+    return client_id if isinstance(client_id, str) else legible(repr(client_id))
+
+
+def legible(text: str, most: int = 200) -> str:
+    """Return foreign text in one short line, without anything that a terminal or log obeys."""
+    shown = "".join(c if c.isprintable() else "?" for c in text[:most])
+    return shown if len(text) <= most else shown + " ..."
+
+
+def reject(index: int, client_id: Any, reason: str) -> Rejection:
+    """Log a rejection and return it."""
+    rejection = Rejection(plain_id(client_id), legible(reason))
+    logger.warning(
+        "round %d: client %.80r rejected: %s", index, rejection.client_id, rejection.reason
+    )
+    return rejection

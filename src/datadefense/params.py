@@ -7,7 +7,7 @@ caller's choice, `BufferPolicy`, and never silent:
 - ``"refuse"`` (default): a model with buffers is an error that names them;
 - ``"keep"``: buffers stay as the server has them, and those that clients send are ignored;
 - ``"aggregate"``: floating buffers become part of the vector like parameters (what most federated
-  frameworks do); integer ones stay as the server has them.
+  frameworks do), variances staying >= 0; integer ones stay as the server has them.
 """
 
 import copy
@@ -78,9 +78,14 @@ class Layout:
             if first[id(parameter)] != name
         )
         state = module.state_dict()
-        buffer_names = [name for name, _ in module.named_buffers() if name in state]
-        tensors = {**named, **{name: state[name] for name in buffer_names}}
-        return cls._build(tensors, buffer_names, buffers, aliases)
+        stored = {name: b for name, b in module.named_buffers() if name in state}
+        once = {id(buffer): name for name, buffer in stored.items()}
+        aliases += tuple(
+            (name, once[id(buffer)])
+            for name, buffer in module.named_buffers(remove_duplicate=False)
+            if once.get(id(buffer), name) != name
+        )
+        return cls._build({**named, **stored}, list(stored), buffers, aliases)
 
     @classmethod
     def of_state_dict(
@@ -179,7 +184,23 @@ class Layout:
             slot.name: piece.view(slot.shape).to(slot.dtype)
             for slot, piece in zip(self.slots, pieces, strict=True)
         }
-        return tensors | {alias: tensors[name] for alias, name in self.aliases}
+        return tensors | {a: tensors[name] for a, name in self.aliases if name in tensors}
+
+    def settle(self, vector: Float[Tensor, " dim"]) -> Float[Tensor, " dim"] | None:
+        """Return the vector as a model can hold it; None if that is not finite.
+
+        A value that is finite in the vector may not be in a float16 tensor. Variances among
+        aggregated buffers are kept at 0 or above, whatever clients sent.
+        """
+        variances = [slot for slot in self.slots if slot.name.endswith("running_var")]
+        if variances:
+            vector = vector.clone()
+            for slot in variances:
+                vector[slot.start : slot.stop].clamp_(min=0)
+        for slot in self.slots:
+            if not bool(vector[slot.start : slot.stop].to(slot.dtype).isfinite().all()):
+                return None
+        return vector
 
     def bind(self, module: nn.Module) -> Float[Tensor, " dim"]:
         """Move the module's parameters into one vector and return it, without a copy ever after.

@@ -5,6 +5,7 @@ resumed, re-ordered or spread over workers draws the same numbers.
 """
 
 import hashlib
+import json
 
 import torch
 
@@ -17,7 +18,7 @@ def derive_seed(seed: int, *name: str | int) -> int:
     >>> derive_seed(0, "client", 3) == derive_seed(0, "client", 4)
     False
     """
-    text = "/".join(f"{type(part).__name__}:{part}" for part in (seed, *name))
+    text = json.dumps([seed, *name])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 

@@ -40,9 +40,10 @@ class Round:
             raise ValueError(
                 f"updates have dim={dim}, global_params have dim={len(self.global_params)}"
             )
-        if not self.updates.is_floating_point() or self.updates.dtype != self.global_params.dtype:
+        wide = (torch.float32, torch.float64)
+        if self.updates.dtype not in wide or self.updates.dtype != self.global_params.dtype:
             raise ValueError(
-                "updates and global_params must share one floating dtype, got "
+                "updates and global_params must both be float32 or both float64, got "
                 f"{self.updates.dtype} and {self.global_params.dtype}"
             )
         if self.num_examples.shape != (clients,) or len(self.client_ids) != clients:

@@ -60,18 +60,23 @@ def one_of(name: str, value: object, choices: Iterable[str]) -> None:
         raise SettingsError(f"{name} must be one of {', '.join(options)}, got {value!r}")
 
 
-def build(cls: type[T], values: Mapping[str, str]) -> T:
-    """Make an instance of a settings class from text values; an unknown name is an error.
+def build(cls: type[T], values: Mapping[str, object]) -> T:
+    """Make an instance of a settings class from values or their texts; an unknown name is an error.
 
     >>> from datadefense.defenses.krum import Krum
     >>> build(Krum, {"num_malicious": "2"})
     Krum(num_malicious=2)
     """
-    return cls(**parse(cls, values))
+    try:
+        return cls(**parse(cls, values))
+    except TypeError as error:
+        raise SettingsError(f"{cls.__name__}: {error}") from error
 
 
-def parse(cls: type[Any], values: Mapping[str, str]) -> dict[str, Any]:
-    """Read text values as the types of a settings class's fields; an unknown name is an error."""
+def parse(cls: type[Any], values: Mapping[str, object]) -> dict[str, Any]:
+    """Read texts as the types of a settings class's fields; an unknown name is an error."""
+    if not values:
+        return {}
     if not dataclasses.is_dataclass(cls):
         raise SettingsError(
             f"{cls.__name__} is not a dataclass: its settings cannot be set by name"
@@ -105,7 +110,9 @@ def suggest(name: str, names: Iterable[str]) -> str:
     return f"; there are: {', '.join(options)}" if options else "; it has no settings"
 
 
-def _parse(name: str, text: str, hint: Any) -> Any:
+def _parse(name: str, text: object, hint: Any) -> Any:
+    if not isinstance(text, str):
+        return text
     options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     if type(None) in options and text.lower() == "none":
         return None

@@ -2,7 +2,8 @@
 
 A state is a tree of frozen dataclasses, tuples, dicts, tensors, numbers, texts and None. Its
 tensors go into a safetensors file under the path that leads to them; the rest goes, as JSON, into
-the file's metadata. Nothing is pickled, and every value comes back with the same bits.
+the file's metadata. Nothing is pickled, and every value comes back with the same bits. Keys of
+dicts are integers or texts.
 """
 
 import dataclasses
@@ -17,7 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 S = TypeVar("S")
-FORMAT = "datadefense-state-1"
+FORMAT = "datadefense-state-2"
 
 
 class StateError(ValueError):
@@ -47,21 +48,30 @@ def write_text(path: Path, text: str) -> None:
 def save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
     """Write a safetensors file atomically."""
     solid = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    write_atomically(path, lambda part: save_file(solid, part, metadata))
+
+    def write(part: Path) -> None:
+        try:
+            save_file(solid, part, metadata)
+        except SafetensorError as error:
+            raise OSError(f"cannot write {path}: {error}") from error
+
+    write_atomically(path, write)
 
 
-def save_state(path: Path, state: object) -> None:
+def save_state(path: Path | str, state: object) -> None:
     """Write a defense's state to one file, atomically."""
     tensors: dict[str, Tensor] = {}
     tree = _encode(state, "state", tensors)
-    save_tensors(path, tensors, {"format": FORMAT, "tree": json.dumps(tree)})
+    save_tensors(Path(path), tensors, {"format": FORMAT, "tree": json.dumps(tree)})
 
 
-def load_state(path: Path, like: S) -> S:
+def load_state(path: Path | str, like: S) -> S:
     """Read a state back. ``like`` is a state of the same kind, such as ``defense.init`` makes.
 
-    Classes come from it, never from the file; field names and dtypes must agree with it.
+    Classes come from it, never from the file; names of fields, dtypes and shapes must agree with
+    it. A field that is None or empty there can hold plain values and tensors only.
     """
+    path = Path(path)
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -85,8 +95,9 @@ def _put(path: Path, text: str) -> None:
 
 def _encode(value: object, where: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, Tensor):
-        tensors[where] = value
-        return {"tensor": where}
+        name = f"{len(tensors)}:{where}"
+        tensors[name] = value
+        return {"tensor": name}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in dataclasses.fields(value)]
         return {
@@ -95,9 +106,12 @@ def _encode(value: object, where: str, tensors: dict[str, Tensor]) -> Any:
             }
         }
     if isinstance(value, tuple):
-        return {"items": [_encode(v, f"{where}.{i}", tensors) for i, v in enumerate(value)]}
+        kind = "named" if hasattr(value, "_fields") else "items"
+        return {kind: [_encode(v, f"{where}.{i}", tensors) for i, v in enumerate(value)]}
     if isinstance(value, dict):
-        return {"keys": {str(k): _encode(v, f"{where}.{k}", tensors) for k, v in value.items()}}
+        if odd := [key for key in value if type(key) not in (int, str)]:
+            raise StateError(f"{where} has the key {odd[0]!r}; keys must be integers or texts")
+        return {"pairs": [[k, _encode(v, f"{where}.{k}", tensors)] for k, v in value.items()]}
     if value is None or isinstance(value, bool | int | float | str):
         return {"value": value}
     raise StateError(f"{where} is a {type(value).__name__}, which a state cannot hold")
@@ -109,25 +123,29 @@ def _decode(tree: Any, like: Any, where: str, tensors: dict[str, Tensor], path: 
         return content
     if kind == "tensor":
         tensor = tensors[content]
-        if isinstance(like, Tensor) and tensor.dtype != like.dtype:
-            raise StateError(f"{path}: {where} is {tensor.dtype}, expected {like.dtype}")
+        if isinstance(like, Tensor) and (tensor.dtype, tensor.shape) != (like.dtype, like.shape):
+            raise StateError(
+                f"{path}: {where} is {tensor.dtype} {tuple(tensor.shape)}, "
+                f"expected {like.dtype} {tuple(like.shape)}"
+            )
         return tensor
-    if kind == "items":
-        parts = (
-            like
-            if isinstance(like, tuple) and len(like) == len(content)
-            else (None,) * len(content)
-        )
+    if kind in ("items", "named"):
+        same = isinstance(like, tuple) and len(like) == len(content)
+        parts = like if same else (None,) * len(content)
         items = [
             _decode(item, part, f"{where}.{i}", tensors, path)
             for i, (item, part) in enumerate(zip(content, parts, strict=True))
         ]
-        return type(like)(*items) if hasattr(like, "_fields") else tuple(items)
-    if kind == "keys":
+        if kind == "items":
+            return tuple(items)
+        if not same or not hasattr(like, "_fields"):
+            raise StateError(f"{path}: {where} does not hold a {type(like).__name__}")
+        return type(like)(*items)
+    if kind == "pairs":
         known = like if isinstance(like, dict) else {}
         return {
             key: _decode(item, known.get(key), f"{where}.{key}", tensors, path)
-            for key, item in content.items()
+            for key, item in content
         }
     names = [field.name for field in dataclasses.fields(like)] if _is_instance(like) else []
     if kind != "fields" or set(names) != set(content):

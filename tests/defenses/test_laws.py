@@ -91,7 +91,7 @@ class Liar(Rule):
         ("nan", "result_is_well_formed|same_input_same_bits"),
         ("order", "order_of_clients_does_not_matter"),
         ("global", "result_is_well_formed|global_model_is_only_added"),
-        ("", "huge_updates_do_not_carry_it_away"),
+        ("", "size_does_not_help_an_attacker"),
     ],
 )
 def test_the_suite_catches_a_broken_defense(fault, law):

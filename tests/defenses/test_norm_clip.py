@@ -41,6 +41,16 @@ def test_a_clipped_update_has_the_norm_of_the_bound(size):
     assert float(update.norm()) == pytest.approx(min(2.0, size * 64), rel=1e-3, abs=1e-5)
 
 
+@given(rounds(), st.integers(1, 5))
+def test_weak_dp_is_ndc_and_its_noise(round, seed):
+    server = Server(seed=seed)
+    result = WeakDp(1.0, 0.5).aggregate(None, round, server)
+    noise = torch.randn(round.updates.shape[1], generator=server.generator("weak-dp", 1))
+    expected = oracles.ndc(round.updates.tolist(), round.num_examples.tolist(), 1.0)
+    applied = update_of(result, round) - 0.5 * noise.double()
+    assert applied.tolist() == pytest.approx(expected, abs=1e-5)
+
+
 def test_weak_dp_adds_noise_of_its_size_and_of_its_round():
     rows = torch.randn(5, 20_000, generator=torch.Generator().manual_seed(0)) / 100
     plain = Ndc().aggregate(None, as_round(rows), Server())

@@ -18,6 +18,7 @@ def clouds(count, seed, shift=0.0):
     labels = torch.randint(3, (count,), generator=draw)
     inputs = torch.randn(count, 5, generator=draw) + 2.0 * nn.functional.one_hot(labels, 5)
     inputs[:, 4] += shift
+    inputs[:, 3] -= shift
     return Examples(inputs, labels)
 
 

@@ -1,7 +1,8 @@
 """An attack: how a malicious client makes its update from what it holds and knows."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from datadefense.examples import Examples
 from datadefense.rng import derive_seed, generator
-from datadefense.training import Augment, Bench, Sgd
+from datadefense.training import Augment, Bench, Loss, Sgd, plain_loss
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,13 +47,14 @@ class Situation:
 class Loot:
     """What an attacker holds: clean examples of the task, and poisoned ones with their label.
 
-    ``guess`` is its own copy of such data as the server may hold, for those who know the defense.
+    ``parts`` is the poison with only a part of the trigger in each. ``guess`` is the attacker's own
+    copy of such data as the server may hold, clean and poisoned, for one who knows the defense.
     """
 
     clean: Examples
     poison: Examples
-    guess: Examples | None = None
-    parts: tuple[Examples, ...] = field(default_factory=tuple)
+    parts: tuple[Examples, ...] = ()
+    guess: tuple[Examples, Examples] | None = None
 
     def mixed(self) -> Examples:
         """Return clean and poisoned examples together."""
@@ -72,6 +74,38 @@ class Attack(ABC):
     def num_examples(self, loot: Loot) -> int:
         """Return the number of examples that is claimed."""
         return len(loot.clean) + len(loot.poison)
+
+
+class Twist:
+    """What one attack does otherwise than plain poisoned training; override what differs.
+
+    Poisoned data, local training with its ball, schedule and twist are independent choices.
+    """
+
+    __slots__ = ()
+
+    def examples(self, loot: Loot, situation: Situation) -> Examples:
+        """Return what to train on."""
+        return loot.mixed()
+
+    def loss(self, bench: Bench, loot: Loot, situation: Situation) -> Loss:
+        """Return what to descend; the module has the global parameters when this is called."""
+        return plain_loss
+
+    def before_step(self, bench: Bench, situation: Situation) -> Callable[[], None] | None:
+        """Return what to do to the gradients before each step."""
+        return None
+
+    def finish(
+        self, update: Float[Tensor, " dim"], bench: Bench, loot: Loot, situation: Situation
+    ) -> Float[Tensor, " dim"]:
+        """Return the update as it is sent, before any scaling."""
+        return update
+
+
+@dataclass(frozen=True, slots=True)
+class Plain(Twist):
+    """No twist."""
 
 
 def seed_module(situation: Situation) -> None:

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.attacks.base import Attack, Loot, Situation, seed_module
+from datadefense.attacks.base import Attack, Loot, Plain, Situation, Twist, seed_module
 from datadefense.kernels.sums import norms
 from datadefense.settings import number, setting, whole
 from datadefense.training import Bench, Sgd
@@ -57,6 +57,7 @@ class Pgd(Attack):
     radius_decay: float = setting(1.0, "factor d on the radius from one round to the next")
     project_every: int = setting(10, "steps from one projection to the next")
     replacement: bool = setting(False, "scale the update so that it replaces the model")
+    twist: Twist = setting(Plain(), "what is done otherwise")
 
     name: ClassVar[str] = "pgd"
 
@@ -86,15 +87,18 @@ class Pgd(Attack):
         bench.load(start)
         bench.train(
             self.training(situation.index),
-            loot.mixed(),
+            self.twist.examples(loot, situation),
             situation.generator("order"),
             augment=situation.augment,
+            loss=self.twist.loss(bench, loot, situation),
+            before_step=self.twist.before_step(bench, situation),
             after_step=None
             if radius is None
             else projector(bench, start, radius, self.project_every),
         )
         update = torch.empty_like(start)
         bench.write_update(start, update)
+        update = self.twist.finish(update, bench, loot, situation)
         if self.replacement:
             update *= situation.num_examples / self.num_examples(loot)
         return update

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import math
+import secrets
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +17,8 @@ from torch import Tensor
 
 from datadefense.defended_round import defend
 from datadefense.defenses import create
-from datadefense.files import FileError, client_files, read_submissions, read_tensors
-from datadefense.gate import Admission, Gate, Sends
+from datadefense.files import FileError, client_files, payload, read_submissions, read_tensors
+from datadefense.gate import Admission, Gate, Sends, legible
 from datadefense.kernels.sums import norms
 from datadefense.params import BufferPolicy, Layout
 from datadefense.round import Aggregate
@@ -28,7 +30,7 @@ from datadefense.verdicts import verdicts
 
 @dataclass(frozen=True, slots=True)
 class FileRound:
-    """Where a round's parts lie, and its number."""
+    """Where a round's parts lie, its number, and the seed of a defense that draws numbers."""
 
     global_model: Path
     updates: Path
@@ -36,40 +38,55 @@ class FileRound:
     report: Path | None
     state: Path | None
     index: int
+    seed: int | None
+
+    def check(self) -> None:
+        """Refuse places to which nothing can be written, before any work is done."""
+        targets = [path for path in (self.out, self.report, self.state) if path is not None]
+        for path in targets:
+            if not path.absolute().parent.is_dir():
+                raise FileError(f"{path.absolute().parent} is not a folder")
+            if path.is_dir():
+                raise FileError(f"{path} is a folder")
+        if len({path.resolve() for path in targets}) < len(targets):
+            raise FileError("--out, --report and --state must be different files")
 
 
-def aggregate_files(
-    files: FileRound,
-    name: str,
-    settings: Sequence[str],
-    *,
-    sends: str,
-    buffers: str,
-    num_examples: int | None,
-    max_examples: int,
-    seed: int,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """How the files are read."""
+
+    sends: str
+    buffers: str
+    buffer_names: tuple[str, ...]
+    num_examples: int | None
+    max_examples: int
+
+
+def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake: Intake) -> None:
     """Read, check, aggregate, print; write the results only if there are any."""
     defense = create(name, read_pairs(settings))
-    for path in (files.out, files.report, files.state):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise FileError(f"{path.absolute().parent} is not a folder")
-    model, metadata = read_tensors(files.global_model)
-    layout = Layout.of_state_dict(model, cast(BufferPolicy, buffers))
-    params = layout.flatten({slot.name: model[slot.name] for slot in layout.slots})
+    files.check()
+    model = read_tensors(files.global_model)
+    layout = Layout.of_state_dict(
+        model.tensors, cast(BufferPolicy, intake.buffers), intake.buffer_names
+    )
+    params = layout.flatten({slot.name: model.tensors[slot.name] for slot in layout.slots})
     if not bool(params.isfinite().all()):
         raise FileError(f"{files.global_model} holds values that are not finite")
-    gate = Gate(layout, max_examples=max_examples, sends=cast(Sends, sends))
+    gate = Gate(layout, max_examples=intake.max_examples, sends=cast(Sends, intake.sends))
     clients = client_files(files.updates)
     if not clients:
         raise FileError(f"{files.updates} holds no files")
     defense.check_clients(len(clients))
+    seed = secrets.randbits(63) if files.seed is None else files.seed
     server = Server(seed=seed)
     state = defense.init(server, params)
     if files.state is not None and files.state.exists():
         state = load_state(files.state, like=state)
-    submissions = read_submissions(files.updates, num_examples)
-    admission = gate.admit(files.index, params, submissions, expected=len(clients))
+    submissions = read_submissions(files.updates, model, layout, intake.num_examples)
+    whole = sum(path.stat().st_size >= payload(layout) for path in clients)
+    admission = gate.admit(files.index, params, submissions, expected=whole)
     result = defend(defense, state, admission, params, server)
 
     rows = client_rows(admission, result)
@@ -79,19 +96,22 @@ def aggregate_files(
         Console(stderr=True).print(message, style="bold red", highlight=False)
         sys.exit(1)
 
-    new_model = {name: model[name] for name in layout.kept} | layout.unflatten(result.params)
-    save_tensors(files.out, {key: new_model[key] for key in model}, metadata)
+    content = {
+        "defense": name,
+        "settings": dataclasses.asdict(defense) if dataclasses.is_dataclass(defense) else {},
+        "round": files.index,
+        "seed": seed,
+        "clients": rows,
+        "report": dict(result.report),
+    }
+    text = json.dumps(content, indent=2, default=str) + "\n"
+    kept = {key: model.tensors[key] for key in layout.kept}
+    new_model = kept | layout.unflatten(result.params)
+    save_tensors(files.out, {key: new_model[key] for key in model.tensors}, model.metadata)
     if files.state is not None:
         save_state(files.state, result.state)
     if files.report is not None:
-        content = {
-            "defense": name,
-            "settings": dataclasses.asdict(cast(Any, defense)),
-            "round": files.index,
-            "clients": rows,
-            "report": dict(result.report),
-        }
-        write_text(files.report, json.dumps(content, indent=2) + "\n")
+        write_text(files.report, text)
     Console().print(f"wrote {files.out}", highlight=False, soft_wrap=True, markup=False)
 
 
@@ -120,7 +140,8 @@ def client_rows(admission: Admission, result: Aggregate[Any]) -> list[dict[str, 
 
 
 def _at(values: Tensor | None, client: int) -> float | None:
-    return None if values is None else float(values[client])
+    value = None if values is None else float(values[client])
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _print_clients(rows: Sequence[dict[str, Any]], result: Aggregate[Any]) -> None:
@@ -132,7 +153,7 @@ def _print_clients(rows: Sequence[dict[str, Any]], result: Aggregate[Any]) -> No
     for row in rows:
         weight = row.get("weight")
         table.add_row(
-            escape(str(row["client"])),
+            escape(legible(str(row["client"]), 60)),
             str(row.get("num_examples", "")),
             f"{row['norm']:.4g}" if "norm" in row else "",
             "" if weight is None else f"{weight:.4g}",

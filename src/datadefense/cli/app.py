@@ -120,6 +120,10 @@ def aggregate(
     buffers: Annotated[
         str, typer.Option(help="BatchNorm statistics and the like: refuse, keep or aggregate.")
     ] = "refuse",
+    buffer_name: Annotated[
+        list[str] | None,
+        typer.Option(help="A tensor that is a buffer but is not named like BatchNorm's."),
+    ] = None,
     num_examples: Annotated[
         int | None, typer.Option(help="Count for files that name none (default: reject them).")
     ] = None,
@@ -127,20 +131,19 @@ def aggregate(
         int, typer.Option(help="Greatest count a client may claim.")
     ] = 1_000_000,
     round_index: Annotated[int, typer.Option("--round", help="Number of the round.")] = 1,
-    seed: Annotated[int, typer.Option(help="Seed of defenses that draw numbers.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seed of defenses that draw numbers (default: unpredictable)."),
+    ] = None,
 ) -> None:
     """Aggregate a folder of client updates with a defense."""
-    from datadefense.cli.aggregate import FileRound, aggregate_files
+    from datadefense.cli.aggregate import FileRound, Intake, aggregate_files
 
     aggregate_files(
-        FileRound(global_model, updates, out, report, state, round_index),
+        FileRound(global_model, updates, out, report, state, round_index, seed),
         defense,
         set_ or [],
-        sends=sends,
-        buffers=buffers,
-        num_examples=num_examples,
-        max_examples=max_examples,
-        seed=seed,
+        Intake(sends, buffers, tuple(buffer_name or ()), num_examples, max_examples),
     )
 
 

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from datadefense.defenses import available
@@ -17,10 +18,11 @@ def print_defenses() -> None:
     table.add_column(no_wrap=True, style="bold")
     table.add_column()
     for name, defense in available().items():
-        table.add_row(name, _first_line(defense))
+        table.add_row(name, escape(_first_line(defense)))
         for setting in _settings(defense):
             about = setting.metadata.get("help", "")
-            table.add_row("", f"[cyan]{setting.name}={setting.default}[/cyan]  {about}")
+            value = "" if setting.default is dataclasses.MISSING else f"={setting.default}"
+            table.add_row("", f"[cyan]{setting.name}{escape(value)}[/cyan]  {escape(about)}")
     Console(soft_wrap=False).print(table)
 
 

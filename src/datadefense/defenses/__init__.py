@@ -56,10 +56,10 @@ def available() -> dict[str, type[Defense[Any]]]:
     return {**DEFENSES, **dict(sorted(found.items()))}
 
 
-def create(name: str, settings: Mapping[str, str] | None = None) -> Defense[Any]:
-    """Make a defense by name from text settings, as the command line does.
+def create(name: str, settings: Mapping[str, object] | None = None) -> Defense[Any]:
+    """Make a defense by name from settings or their texts, as the command line does.
 
-    >>> create("krum", {"num_malicious": "2"})
+    >>> create("krum", {"num_malicious": 2})
     Krum(num_malicious=2)
     """
     classes = available()

@@ -15,6 +15,9 @@ from datadefense.server import Predict, Server
 from datadefense.settings import setting
 from datadefense.training import Sgd
 
+LARGEST_STRETCH = 1e30
+"""An update so short that it would have to be stretched by more than this is not trusted."""
+
 
 def model_and_root_set(server: Server) -> tuple[Predict, Examples]:
     """Return what FLTrust needs of a server, or raise."""
@@ -69,7 +72,8 @@ class FlTrust(Defense[None]):
         own_norm = float(norms(own[None])[0])
         lengths = norms(round.updates)
         cosines = dots(round.updates, own) / (lengths * own_norm)
-        cosines = torch.where((lengths > 0) & cosines.isfinite(), cosines, 0.0)
+        usable = (lengths > own_norm / LARGEST_STRETCH) & cosines.isfinite()
+        cosines = torch.where(usable, cosines, 0.0)
         trust = cosines.clamp(min=0)
         total = float(trust.sum())
         evidence = {"cosine": cosines, "norm": lengths}

@@ -28,32 +28,46 @@ class Weiszfeld:
     converged: bool
 
 
+def start_near_medoid(
+    shares: Float64[Tensor, " clients"], pairs: Float64[Tensor, "clients clients"]
+) -> Float64[Tensor, " clients"]:
+    r"""Return weights to start from: those of an iteration at the medoid.
+
+    The medoid is the update with the least :math:`\sum_i \alpha_i \lVert u_i - u_j \rVert`, an
+    honest place while attackers have less than half; the mean, from which the paper starts, can be
+    anywhere. Distances below their median count as the median, so that the medoid does not take
+    all.
+    """
+    lengths = pairs.sqrt()
+    from_medoid = lengths[int((lengths @ shares).argmin())]
+    beta = shares / from_medoid.clamp(min=max(float(from_medoid.median()), 1e-300))
+    return beta / beta.sum()
+
+
 def weiszfeld(
     shares: Float64[Tensor, " clients"],
+    start: Float64[Tensor, " clients"],
     distances_from: Callable[[Tensor], Tensor],
-    smoothing: float,
-    max_iterations: int,
-    tolerance: float,
+    settings: "Rfa",
 ) -> Weiszfeld:
-    r"""Minimise :math:`\sum_j \alpha_j \lVert u_j - v \rVert` from the weighted mean.
+    r"""Minimise :math:`\sum_j \alpha_j \lVert u_j - v \rVert` from v = start @ updates.
 
     .. math:: \beta_j = \frac{\alpha_j}{\max(\nu, \lVert u_j - v \rVert)}, \qquad
               v \leftarrow \sum_j \beta_j u_j / \sum_j \beta_j
 
-    until no distance changes by more than ``tolerance`` of itself. (The objective, on which others
+    until no distance changes by more than the tolerance of itself. (The objective, on which others
     stop, is blind when one attacker is far away: its distance is nearly all of the sum.)
     ``distances_from(weights)`` gives :math:`\lVert u_j - v \rVert` for v = weights @ updates;
     nothing else is needed of the updates, so an iteration can cost n^2 instead of n x dim.
     """
-    weights = shares
-    distances = distances_from(weights).clamp(min=smoothing)
-    for iteration in range(max_iterations):
+    distances = distances_from(start).clamp(min=settings.smoothing)
+    for iteration in range(settings.max_iterations):
         beta = shares / distances
         weights = beta / beta.sum()
-        before, distances = distances, distances_from(weights).clamp(min=smoothing)
-        if bool(((distances - before).abs() <= tolerance * distances).all()):
+        before, distances = distances, distances_from(weights).clamp(min=settings.smoothing)
+        if bool(((distances - before).abs() <= settings.tolerance * distances).all()):
             return Weiszfeld(weights, distances, iteration + 1, True)
-    return Weiszfeld(weights, distances, max_iterations, False)
+    return Weiszfeld(weights, distances, settings.max_iterations, False)
 
 
 def distances_by_pairs(
@@ -91,8 +105,9 @@ class Rfa(Rule):
     than half.
 
     Reference: Pillutla, Kakade, Harchaoui, *Robust Aggregation for Federated Learning*, IEEE TSP
-    2022, algorithm 2, which stops after a few iterations: ``max_iterations=3`` does that, but
-    from the mean of a round with one update of 1e30 three steps do not come back.
+    2022, algorithm 2. Differs: they start at the mean and stop after a few iterations
+    (``max_iterations=3``), which from the mean of a round with one update of 1e30 does not come
+    back; we start near the medoid and go on.
     """
 
     max_iterations: int = setting(1000, "most Weiszfeld iterations")
@@ -119,13 +134,9 @@ class Rfa(Rule):
         pairs = squared_distances(round.updates)
         spread = float(pairs.max()) <= WIDEST_SPREAD * float(pairs.median())
         counts = round.num_examples.double()
-        found = weiszfeld(
-            counts / counts.sum(),
-            distances_by_pairs(pairs) if spread else distances_by_measure(round.updates),
-            self.smoothing,
-            self.max_iterations,
-            self.tolerance,
-        )
+        shares = counts / counts.sum()
+        measure = distances_by_pairs(pairs) if spread else distances_by_measure(round.updates)
+        found = weiszfeld(shares, start_near_medoid(shares, pairs), measure, self)
         return Combined(
             weights=found.weights.to(round.updates.dtype),
             evidence={"distance": found.distances},

@@ -59,8 +59,9 @@ def digits_edge(experiment: Experiment) -> Material:
     if poison > len(strange) - 100:
         raise SettingsError(f"attack_poison must be <= {len(strange) - 100}, got {poison}")
     defense = poison + (len(strange) - poison) // 2
-    torch.manual_seed(derive_seed(seed, "model"))
-    module = lenet()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(seed, "model"))
+        module = lenet()
     layout = Layout.of_module(module)
     return Material(
         module=module,

@@ -140,7 +140,7 @@ def _run(network: Sequence[Comparator], rows: list[Tensor], free: list[Tensor]) 
 
 
 def mean_of_rows(rows: Sequence[Tensor], out: Tensor) -> None:
-    """Write the mean of ``rows`` to ``out``; a mean of finite numbers does not overflow."""
+    """Write the mean of ``rows`` to ``out``; shares are summed, so that the sum stays in range."""
     share = 1.0 / len(rows)
     torch.mul(rows[0], share, out=out)
     for row in rows[1:]:

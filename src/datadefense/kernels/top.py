@@ -9,7 +9,7 @@ from torch import Tensor
 def top_mask(vector: Float[Tensor, " dim"], count: int) -> Bool[Tensor, " dim"]:
     """Mark the ``count`` entries of greatest magnitude; of equals, those with the lower index.
 
-    numpy's introselect finds the threshold, about ten times faster than ``torch.topk`` here.
+    numpy's introselect finds the threshold; it is faster here than ``torch.topk``.
     """
     dim = len(vector)
     if not 0 <= count <= dim:

@@ -66,8 +66,9 @@ class Outcome:
 def attacked_round(seed: int = 0) -> AttackedRound:
     """Train a warm start, nine honest clients and one attacker; a few seconds of work."""
     digits = load_digits_edge(seed)
-    torch.manual_seed(derive_seed(seed, "model"))
-    module = lenet()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(seed, "model"))
+        module = lenet()
     layout = Layout.of_module(module)
     predict = predictor(module, layout)
     order = torch.randperm(len(digits.train), generator=generator(seed, "deal"))
@@ -124,9 +125,8 @@ def _deal(labels: Tensor, seed: int) -> list[Tensor]:
     draw = generator(seed, "partition")
     left = torch.ones(len(labels))
     hands: list[Tensor] = []
-    for client in range(HONEST):
-        torch.manual_seed(derive_seed(seed, "classes", client))
-        mix = torch.distributions.Dirichlet(torch.full((10,), 0.5)).sample()
+    for _ in range(HONEST):
+        mix = torch._sample_dirichlet(torch.full((10,), 0.5), generator=draw)
         hand = torch.multinomial((mix[labels] + 1e-6) * left, EXAMPLES, generator=draw)
         left[hand] = 0
         hands.append(hand)

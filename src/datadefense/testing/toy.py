@@ -9,7 +9,7 @@ from datadefense.rng import generator
 from datadefense.round import Round
 from datadefense.server import Server
 
-FEATURES, CLASSES = 8, 3
+FEATURES, CLASSES = 200, 3
 TOY_DIM = CLASSES * FEATURES + CLASSES
 """Parameters of the toy model: a linear classifier."""
 
@@ -23,18 +23,18 @@ def toy_predict(params: Float[Tensor, " dim"], inputs: Tensor) -> Tensor:
 def toy_server(seed: int = 0) -> Server:
     """Return a server with a linear model and 40 clean examples that it can learn."""
     draw = generator(seed, "toy server")
-    inputs = torch.randn(40, FEATURES, generator=draw)
+    inputs = torch.randn(40, FEATURES, generator=draw) / FEATURES**0.5
     truth = torch.randn(FEATURES, CLASSES, generator=draw)
     return Server(toy_predict, Examples(inputs, (inputs @ truth).argmax(1)), seed)
 
 
-def toy_round(num_clients: int = 11, seed: int = 0, scale: float = 0.02) -> Round:
-    """Return a round of Gaussian updates of norm about 5 x ``scale`` with unequal counts."""
+def toy_round(num_clients: int = 11, seed: int = 0, scale: float = 0.01) -> Round:
+    """Return a round of Gaussian updates of norm about 25 x ``scale`` with unequal counts."""
     draw = generator(seed, "toy round")
     return Round(
         index=1,
         global_params=torch.randn(TOY_DIM, generator=draw),
         updates=scale * torch.randn(num_clients, TOY_DIM, generator=draw),
         num_examples=torch.randint(10, 100, (num_clients,), generator=draw),
-        client_ids=tuple(f"client-{j}" for j in range(num_clients)),
+        client_ids=tuple(range(100, 100 + num_clients)),
     )

@@ -1,0 +1,38 @@
+"""Constrain-and-scale: a loss that also wants to look inconspicuous, then a scaled update."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from datadefense.attacks.base import Loot, Situation, Twist
+from datadefense.settings import number, setting
+from datadefense.training import Bench, Loss, plain_loss
+
+
+@dataclass(frozen=True, slots=True)
+class ConstrainAndScale(Twist):
+    r"""Descend :math:`\alpha L_{class} + (1 - \alpha) \lVert \phi - \bar\phi \rVert^2`.
+
+    The scaling is ``replacement`` of the training that it is a twist of.
+
+    Reference: Bagdasaryan et al., *How To Backdoor Federated Learning*, AISTATS 2020, with the
+    distance as the anomaly to be kept small.
+    """
+
+    alpha: float = setting(0.7, "share of the loss that is about the examples")
+
+    def __post_init__(self) -> None:
+        number("alpha", self.alpha, above=0, maximum=1)
+
+    def loss(self, bench: Bench, loot: Loot, situation: Situation) -> Loss:
+        """Return the mixed loss."""
+        start = [tensor.detach().clone() for tensor in bench.tensors]
+
+        def mixed(module: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
+            moved = torch.stack(
+                [(t - s).square().sum() for t, s in zip(bench.tensors, start, strict=True)]
+            ).sum()
+            return self.alpha * plain_loss(module, inputs, labels) + (1 - self.alpha) * moved
+
+        return mixed

@@ -1,0 +1,58 @@
+"""A little is enough: hide the backdoor within the spread of honest updates."""
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from datadefense.attacks.base import Loot, Situation, Twist
+from datadefense.settings import number, setting, whole
+from datadefense.training import Bench
+
+
+def largest_z(clients: int, attackers: int) -> float:
+    r"""Return how many standard deviations away an attacker still has supporters enough.
+
+    .. math:: s = \lfloor n/2 + 1 \rfloor - m, \qquad z = \Phi^{-1}\Big(\frac{n - m - s}{n - m}\Big)
+    """
+    supporters = clients // 2 + 1 - attackers
+    share = (clients - attackers - supporters) / (clients - attackers)
+    return NormalDist().inv_cdf(min(max(share, 0.5), 0.999))
+
+
+@dataclass(frozen=True, slots=True)
+class LittleIsEnough(Twist):
+    r"""Clip the poisoned update, coordinate by coordinate, to :math:`\mu \pm z \sigma`.
+
+    Mean and deviation are those of honest updates, which the attacker guesses: it trains
+    ``imitations`` honest clients on halves of its clean examples.
+
+    Reference: Baruch et al., *A Little Is Enough*, NeurIPS 2019, section 4 (backdoor).
+    """
+
+    imitations: int = setting(4, "honest clients that the attacker imitates to learn the spread")
+    z: float | None = setting(None, "standard deviations; none: from the size of the round")
+    clients: int = setting(10, "clients in a round, for z")
+
+    def __post_init__(self) -> None:
+        whole("imitations", self.imitations, 2)
+        whole("clients", self.clients, 2)
+        if self.z is not None:
+            number("z", self.z, minimum=0)
+
+    def finish(
+        self, update: Float[Tensor, " dim"], bench: Bench, loot: Loot, situation: Situation
+    ) -> Float[Tensor, " dim"]:
+        """Return the update within the guessed spread."""
+        honest = torch.empty(self.imitations, len(update), dtype=update.dtype)
+        for imitation, row in enumerate(honest):
+            draw = situation.generator("imitation", imitation)
+            half = torch.randperm(len(loot.clean), generator=draw)[: max(1, len(loot.clean) // 2)]
+            bench.load(situation.start)
+            bench.train(situation.training, loot.clean.take(half), draw, augment=situation.augment)
+            bench.write_update(situation.start, row)
+        z = largest_z(self.clients, situation.attacker[1]) if self.z is None else self.z
+        middle, spread = honest.mean(0), honest.std(0)
+        return torch.clamp(update, middle - z * spread, middle + z * spread)

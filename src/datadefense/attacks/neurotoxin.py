@@ -1,0 +1,42 @@
+"""Neurotoxin: stay off the coordinates that honest clients use, so that the backdoor lasts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from datadefense.attacks.base import Situation, Twist
+from datadefense.kernels.top import top_mask
+from datadefense.settings import number, setting
+from datadefense.training import Bench
+
+
+@dataclass(frozen=True, slots=True)
+class Neurotoxin(Twist):
+    r"""Zero the gradient where the last global update was greatest.
+
+    .. math:: g_i \leftarrow 0 \text{ for } i \in \mathrm{top}_k(|\bar\phi^{t-1} - \bar\phi^{t-2}|)
+
+    In the first round there is nothing to go by, and the gradient stays as it is.
+
+    Reference: Zhang et al., *Neurotoxin: Durable Backdoors in Federated Learning*, ICML 2022.
+    Weight decay still moves masked coordinates, as in their code.
+    """
+
+    top_fraction: float = setting(0.05, "share of the coordinates that is left alone")
+
+    def __post_init__(self) -> None:
+        number("top_fraction", self.top_fraction, above=0, below=1)
+
+    def before_step(self, bench: Bench, situation: Situation) -> Callable[[], None] | None:
+        """Return the masking of the gradients."""
+        if situation.previous is None:
+            return None
+        count = max(1, int(self.top_fraction * len(situation.start)))
+        free = ~top_mask(situation.start - situation.previous, count)
+        views = [free[slot.start : slot.stop].view(slot.shape) for slot in bench.layout.slots]
+
+        def mask() -> None:
+            for tensor, view in zip(bench.tensors, views, strict=True):
+                if tensor.grad is not None:
+                    tensor.grad.mul_(view)
+
+        return mask

@@ -1,0 +1,285 @@
+"""Parquet in the Hugging Face layout: images as structs {bytes, path}, or texts, with labels.
+
+One reader serves the hub's files, a folder of them and what ``write_images`` writes. Decoded images
+are kept in a cache folder (``DATADEFENSE_CACHE``, else ``~/.cache/datadefense``) as safetensors,
+which come back as a private map of that file: at once, and paged in where they are used.
+"""
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from datadefense.examples import Examples
+from datadefense.storage import save_tensors, write_atomically
+
+FORMATS = ("WEBP", "PNG", "JPEG")
+MODES = ("RGB", "L", "1", "P")
+CACHE_FORMAT = "datadefense-images-1"
+
+
+class DataError(ValueError):
+    """A data set that is missing, incomplete, broken or not what it should be."""
+
+
+def read_images(
+    paths: Path | Sequence[Path],
+    image_column: str,
+    label_column: str,
+    *,
+    channels: Literal[1, 3] | None = None,
+) -> Examples:
+    """Read images of one size as uint8 [N, C, H, W], and their labels as int64.
+
+    A set in which every image is grey has one channel, however its files store it; ``channels``
+    asks for a number of them instead (1 is an error if there is colour).
+    """
+    files = _files(paths)
+    stored = _cache_file(files, (image_column, label_column))
+    examples = _from_cache(stored)
+    if examples is None:
+        examples = _read_images(files, image_column, label_column)
+        _to_cache(stored, examples)
+    found = examples.inputs.shape[1]
+    if channels == 1 and found == 3:
+        raise DataError(f"{_names(files)}: expected grey images, found colour")
+    if channels == 3 and found == 1:
+        return Examples(examples.inputs.repeat(1, 3, 1, 1), examples.labels)
+    return examples
+
+
+def read_texts(
+    paths: Path | Sequence[Path], text_column: str, label_column: str
+) -> tuple[list[str], Tensor]:
+    """Read texts and their labels, int64, as they are in the file."""
+    texts: list[str] = []
+    labels: list[Tensor] = []
+    for path in _files(paths):
+        table = _read_table(path, text_column, label_column)
+        try:
+            column = table.column(text_column).to_pylist()
+        except ValueError as error:
+            raise DataError(f"{path}: {text_column!r} holds broken text: {error}") from error
+        if not all(isinstance(text, str) for text in column):
+            raise DataError(f"{path}: {text_column!r} must hold a text in every row")
+        texts += column
+        labels.append(_labels(path, table, label_column))
+    return texts, torch.cat(labels)
+
+
+def column_names(path: Path) -> list[str]:
+    """Return the names of a file's columns, without reading them."""
+    return list(_open(path).schema_arrow.names)
+
+
+def count_rows(paths: Path | Sequence[Path]) -> int:
+    """Return the number of rows by the files' own statement, without reading them."""
+    return sum(int(_open(path).metadata.num_rows) for path in _files(paths))
+
+
+def write_images(path: Path, examples: Examples, image_column: str, label_column: str) -> None:
+    """Write uint8 images [N, C, H, W], as PNG, and their labels to one file, atomically."""
+    try:
+        from PIL import Image  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise _extra_missing(error) from error
+    contents: list[dict[str, object]] = []
+    for pixels in examples.inputs.permute(0, 2, 3, 1).squeeze(-1).numpy():
+        buffer = io.BytesIO()
+        Image.fromarray(np.ascontiguousarray(pixels)).save(buffer, "PNG")
+        contents.append({"bytes": buffer.getvalue(), "path": None})
+    labels = examples.labels.tolist()
+    _write(path, {image_column: contents, label_column: labels}, image_column)
+
+
+def write_texts(path: Path, columns: Mapping[str, Sequence[str] | Sequence[int]]) -> None:
+    """Write columns of texts and integers to one file, atomically."""
+    _write(path, columns, None)
+
+
+def cache_folder() -> Path:
+    """Return the folder for what can be computed again: DATADEFENSE_CACHE or ~/.cache/..."""
+    chosen = os.environ.get("DATADEFENSE_CACHE")
+    return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "datadefense"
+
+
+def one_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or its kind if it has none."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def _files(paths: Path | Sequence[Path]) -> tuple[Path, ...]:
+    files = (paths,) if isinstance(paths, Path) else tuple(paths)
+    if not files:
+        raise DataError("no parquet file was given")
+    return files
+
+
+def _names(files: tuple[Path, ...]) -> str:
+    return str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+
+
+def _extra_missing(error: ImportError) -> DataError:
+    return DataError(f"this data needs {error.name}: pip install 'datadefense[data]'")
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow.parquet  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise _extra_missing(error) from error
+    return pyarrow
+
+
+def _open(path: Path) -> Any:
+    arrow = _arrow()
+    if not path.is_file():
+        raise DataError(f"{path} is not a file")
+    try:
+        return arrow.parquet.ParquetFile(path)
+    except (OSError, ValueError, arrow.lib.ArrowException) as error:
+        raise DataError(f"{path} is not a readable parquet file: {one_line(error)}") from error
+
+
+def _read_table(path: Path, column: str, label_column: str) -> Any:
+    arrow, file = _arrow(), _open(path)
+    schema = file.schema_arrow
+    for name in (column, label_column):
+        if name not in schema.names:
+            raise DataError(f"{path} has no column {name!r}; it has: {', '.join(schema.names)}")
+    if not arrow.types.is_integer(schema.field(label_column).type):
+        raise DataError(f"{path}: {label_column!r} must hold integers")
+    try:
+        table = file.read(columns=[column, label_column])
+    except (OSError, ValueError, arrow.lib.ArrowException) as error:
+        raise DataError(f"{path} is not a readable parquet file: {one_line(error)}") from error
+    if table.num_rows == 0:
+        raise DataError(f"{path} has no rows")
+    return table
+
+
+def _labels(path: Path, table: Any, label_column: str) -> Tensor:
+    column = table.column(label_column)
+    if column.null_count:
+        raise DataError(f"{path}: {label_column!r} has {column.null_count} empty rows")
+    return torch.from_numpy(column.to_numpy().astype(np.int64))
+
+
+def _read_images(files: tuple[Path, ...], image_column: str, label_column: str) -> Examples:
+    images: list[Tensor] = []
+    labels: list[Tensor] = []
+    for path in files:
+        table = _read_table(path, image_column, label_column)
+        kind = table.schema.field(image_column).type
+        if not hasattr(kind, "get_field_index") or kind.get_field_index("bytes") < 0:
+            raise DataError(f"{path}: {image_column!r} must be a struct {{bytes, path}}, is {kind}")
+        contents = [
+            content for chunk in table.column(image_column).chunks
+            for content in chunk.field("bytes").to_pylist()
+        ]  # fmt: skip
+        images.append(_decode(path, contents))
+        labels.append(_labels(path, table, label_column))
+    sizes = {tuple(part.shape[2:]) for part in images}
+    if len(sizes) > 1:
+        raise DataError(f"{_names(files)}: images must have one size, found {sorted(sizes)}")
+    inputs = torch.cat(images) if len(images) > 1 else images[0]
+    if all(torch.equal(inputs[:, 0], inputs[:, other]) for other in (1, 2)):
+        inputs = inputs[:, :1].contiguous()
+    return Examples(inputs, torch.cat(labels))
+
+
+def _decode(path: Path, contents: list[object]) -> UInt8[Tensor, "n 3 h w"]:
+    try:
+        from PIL import Image  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise _extra_missing(error) from error
+    width = height = 0
+    decoded = np.empty((0, 3, 0, 0), np.uint8)
+    for row, content in enumerate(contents):
+        if not isinstance(content, bytes):
+            raise DataError(f"{path}, row {row}: the image has no bytes")
+        try:
+            image = Image.open(io.BytesIO(content), formats=FORMATS)
+            if row == 0:
+                width, height = image.size
+                decoded = np.empty((len(contents), 3, height, width), np.uint8)
+            if image.size != (width, height):
+                raise DataError(
+                    f"{path}, row {row}: images must have one size, "
+                    f"found {image.width}x{image.height} after {width}x{height}"
+                )
+            if image.mode not in MODES:
+                raise DataError(f"{path}, row {row}: cannot use an image of mode {image.mode}")
+            pixels = (image if image.mode == "RGB" else image.convert("RGB")).tobytes()
+            flat = np.frombuffer(pixels, np.uint8)
+            decoded[row] = flat.reshape(height, width, 3).transpose(2, 0, 1)
+        except DataError:
+            raise
+        except Exception as error:  # pillow's decoders raise almost anything on broken bytes
+            raise DataError(f"{path}, row {row}: broken image: {one_line(error)}") from error
+    return torch.from_numpy(decoded)
+
+
+def _cache_file(files: tuple[Path, ...], columns: tuple[str, ...]) -> Path:
+    stamps: list[tuple[str, int, int]] = []
+    for path in files:
+        if not path.is_file():
+            raise DataError(f"{path} is not a file")
+        facts = path.stat()
+        stamps.append((str(path.resolve()), facts.st_size, facts.st_mtime_ns))
+    key = hashlib.sha256(json.dumps([CACHE_FORMAT, columns, stamps]).encode()).hexdigest()
+    return (
+        cache_folder() / "images" / f"{files[0].parent.name}-{files[0].stem}-{key[:16]}.safetensors"
+    )
+
+
+def _from_cache(path: Path) -> Examples | None:
+    try:
+        with safe_open(path, framework="pt") as file:
+            images, labels = file.get_tensor("images"), file.get_tensor("labels")
+    except (SafetensorError, OSError, ValueError, RuntimeError):
+        return None  # absent or broken: it is made anew
+    sound = images.dtype == torch.uint8 and images.ndim == 4 and len(images) == len(labels)
+    return Examples(images, labels) if sound and labels.dtype == torch.int64 else None
+
+
+def _to_cache(path: Path, examples: Examples) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tensors = {"images": examples.inputs, "labels": examples.labels}
+        save_tensors(path, tensors, {"format": CACHE_FORMAT})
+    except (SafetensorError, OSError):
+        return  # a full disk or a read-only home costs only time
+
+
+def _write(path: Path, columns: Mapping[str, Any], image_column: str | None) -> None:
+    arrow = _arrow()
+    image = arrow.struct([("bytes", arrow.binary()), ("path", arrow.string())])
+    arrays = {
+        name: arrow.array(column, image if name == image_column else None)
+        for name, column in columns.items()
+    }
+    features = {
+        name: {"_type": "Image"}
+        if name == image_column
+        else {"_type": "Value", "dtype": str(array.type)}
+        for name, array in arrays.items()
+    }
+    described = {"huggingface": json.dumps({"info": {"features": features}})}
+    table = arrow.table(arrays).replace_schema_metadata(described)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(
+            path, lambda part: arrow.parquet.write_table(table, part, row_group_size=5000)
+        )
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {one_line(error)}") from error

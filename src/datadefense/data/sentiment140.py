@@ -1,0 +1,67 @@
+"""Sentiment140: tweets with a positive or a negative mood, from the official CSV or from parquet.
+
+The official files are latin-1 without a header, with the columns target, id, date, flag, user and
+text. A target is 0 (negative), 4 (positive) or, in the test file only, 2 (neutral). Neutral tweets
+are left out; the others are labelled 0 and 1.
+"""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from datadefense.data.parquet import DataError, column_names, one_line, read_texts
+
+NEGATIVE, NEUTRAL, POSITIVE = 0, 2, 4
+COLUMNS = ("target", "id", "date", "flag", "user", "text")
+
+Tweets = tuple[list[str], Tensor, list[str] | None]
+
+
+def read_tweets_csv(path: Path) -> Tweets:
+    """Read an official CSV: texts, labels 0 or 1, and who wrote them."""
+    if not path.is_file():
+        raise DataError(f"{path} is not a file")
+    targets: list[int] = []
+    texts: list[str] = []
+    users: list[str] = []
+    number = 0
+    try:
+        with path.open(encoding="latin-1", newline="") as file:
+            for number, row in enumerate(csv.reader(file), start=1):  # noqa: B007
+                target, _, _, _, user, text = row
+                targets.append(int(target))
+                users.append(user)
+                texts.append(text)
+    except (csv.Error, ValueError) as error:
+        expected = ", ".join(COLUMNS)
+        raise DataError(f"{path}, row {number}: not {expected}: {one_line(error)}") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {one_line(error)}") from error
+    return _without_neutral(path, texts, torch.tensor(targets, dtype=torch.int64), users)
+
+
+def read_tweets_parquet(paths: Path | Sequence[Path]) -> Tweets:
+    """Read the hub's copy: columns text, sentiment and, where it is there, user."""
+    files = (paths,) if isinstance(paths, Path) else tuple(paths)
+    texts, targets = read_texts(files, "text", "sentiment")
+    named = all("user" in column_names(path) for path in files)
+    users = read_texts(files, "user", "sentiment")[0] if named else None
+    return _without_neutral(files[0], texts, targets, users)
+
+
+def _without_neutral(
+    path: Path, texts: list[str], targets: Tensor, users: list[str] | None
+) -> Tweets:
+    if not texts:
+        raise DataError(f"{path} holds no tweets")
+    known = torch.tensor([NEGATIVE, NEUTRAL, POSITIVE])
+    if len(wrong := targets[~torch.isin(targets, known)]):
+        raise DataError(f"{path}: a target is 0, 2 or 4, found {int(wrong[0])}")
+    kept = (targets != NEUTRAL).tolist()
+    if not all(kept):
+        texts = [text for text, keep in zip(texts, kept, strict=True) if keep]
+        users = users and [user for user, keep in zip(users, kept, strict=True) if keep]
+    return texts, (targets[targets != NEUTRAL] == POSITIVE).long(), users
