@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from datadefense.data.ardis import read_ardis
-from datadefense.data.parquet import DataError
+from datadefense.data.errors import DataError
 
 
 def write(folder, pixels, labels):

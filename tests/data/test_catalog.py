@@ -13,17 +13,18 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 
 from datadefense.data import catalog
 from datadefense.data.catalog import (
-    DATASETS,
-    SPLITS,
     check,
-    digest,
     import_dataset,
     load,
     load_images,
     load_texts,
     status,
 )
-from datadefense.data.parquet import DataError, write_images, write_texts
+from datadefense.data.dataset import SPLITS, Dataset, Edition, Texts
+from datadefense.data.datasets import DATASETS
+from datadefense.data.digests import digest
+from datadefense.data.errors import DataError
+from datadefense.data.parquet import write_images, write_texts
 from datadefense.examples import Examples
 
 REAL = Path(os.environ.get("DATADEFENSE_DATA") or Path(__file__).parents[3] / "shared" / "data")
@@ -363,13 +364,13 @@ def test_check_names_the_edition_and_finds_changes(tmp_path, monkeypatch):
     parts = {split: images(6 if split == "train" else 2, seed=3) for split in SPLITS}
     for split, part in parts.items():
         write_images(tmp_path / "cifar100" / f"{split}.parquet", part, "img", "fine_label")
-    known = catalog.Edition(
+    known = Edition(
         "tiny subset",
         {"train": 6, "test": 2},
         {split: digest(part) for split, part in parts.items()},
     )
     real = DATASETS["cifar100"]
-    tiny = catalog.Dataset(
+    tiny = Dataset(
         real.name, real.folder, real.column, real.label_column, real.classes, real.read,
         real.official, (*real.editions, known), real.hub,
     )  # fmt: skip
@@ -395,9 +396,9 @@ def test_the_digest_does_not_depend_on_the_order():
     assert digest(part) == digest(part.take(torch.tensor([4, 0, 3, 1, 2])))
     assert digest(part) != digest(part.take(torch.tensor([0, 0, 1, 2, 3])))
     assert digest(part) != digest(Examples(part.inputs, part.labels.flip(0)))
-    texts = catalog.Texts(["a", "b"], torch.tensor([0, 1]))
-    assert digest(texts) == digest(catalog.Texts(["b", "a"], torch.tensor([1, 0])))
-    assert digest(texts) != digest(catalog.Texts(["b", "a"], torch.tensor([0, 1])))
+    texts = Texts(["a", "b"], torch.tensor([0, 1]))
+    assert digest(texts) == digest(Texts(["b", "a"], torch.tensor([1, 0])))
+    assert digest(texts) != digest(Texts(["b", "a"], torch.tensor([0, 1])))
 
 
 def test_a_user_column_is_optional(tmp_path):

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import torch
 
+from datadefense.data.errors import DataError
 from datadefense.data.idx import read_idx, read_idx_examples
-from datadefense.data.parquet import DataError
 
 IMAGES = np.arange(3 * 4 * 5, dtype=np.uint8).reshape(3, 4, 5)
 LABELS = np.array([7, 1, 9], np.uint8)

@@ -11,9 +11,9 @@ import torch
 from PIL import Image
 
 from datadefense.data import parquet
+from datadefense.data.cache import cache_folder
+from datadefense.data.errors import DataError
 from datadefense.data.parquet import (
-    DataError,
-    cache_folder,
     column_names,
     count_rows,
     read_images,

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datadefense.data import safe_pickle
-from datadefense.data.parquet import DataError
+from datadefense.data.errors import DataError
 from datadefense.data.safe_pickle import read_cifar, read_image_array, read_plain
 
 

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from datadefense.data.parquet import DataError, write_texts
+from datadefense.data.errors import DataError
+from datadefense.data.parquet import write_texts
 from datadefense.data.sentiment140 import read_tweets_csv, read_tweets_parquet
 
 

@@ -9,8 +9,9 @@ from tests.simulation.tiny import tiny_federation
 
 from datadefense import Server
 from datadefense.experiments import run as run_module
-from datadefense.experiments.experiment import Experiment, experiment, read_toml, write_toml
+from datadefense.experiments.experiment import Experiment, read_toml, write_toml
 from datadefense.experiments.run import Run, read_rounds, restore, resume, start
+from datadefense.experiments.setups import experiment
 from datadefense.files import FileError
 from datadefense.settings import SettingsError
 from datadefense.simulation.pool import Pool
@@ -187,7 +188,10 @@ def test_the_floor_is_measured_once(tmp_path, monkeypatch):
         ({"alpha": "0"}, "alpha must be > 0, got 0"),
         ({"radius": "-1"}, "radius must be >= 0, got -1"),
         ({"clients_per_round": "60"}, "clients_per_round must be in 1..clients, got 60 of 50"),
-        ({"attack": "pdg"}, "attack must be one of none, black-box, pgd, pgd-replacement"),
+        (
+            {"attack": "pdg"},
+            "attack must be one of none, black-box, pgd, pgd-replacement, neurotoxin",
+        ),
         ({"schedule": "fixed-pool", "pool": "60"}, "pool size must be <= clients, got 60 of 50"),
         ({"rounds": "0"}, "rounds must be >= 1, got 0"),
     ],

@@ -14,6 +14,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+data_app = typer.Typer(help="See, verify and convert data sets.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
 list_app = typer.Typer(help="Show what there is to choose from.", no_args_is_help=True)
 app.add_typer(list_app, name="list")
 
@@ -54,7 +56,7 @@ def run(
     setup: Annotated[str, typer.Option(help="Task and backdoor; see `datadefense list setups`.")],
     defense: Annotated[str, typer.Option(help="Name of a defense.")] = "fedavg",
     attack: Annotated[
-        str | None, typer.Option(help="none, black-box, pgd or pgd-replacement.")
+        str | None, typer.Option(help="Name of an attack; see `datadefense list attacks`.")
     ] = None,
     rounds: Annotated[int | None, typer.Option(help="Rounds of the federation.")] = None,
     seed: Annotated[int, typer.Option(help="Root of all randomness.")] = 0,
@@ -68,6 +70,9 @@ def run(
         typer.Option("--set", help="key=value of the configuration, or defense.key=value."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run (default: runs/...).")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with data sets (default: DATADEFENSE_DATA).")
+    ] = None,
 ) -> None:
     """Run an attack against a defense and store what happened."""
     from datadefense.cli.run import run_experiment
@@ -76,12 +81,15 @@ def run(
     chosen = {"defense": defense, "attack": attack, "rounds": rounds, "seed": seed}
     changes = {key: str(value) for key, value in chosen.items() if value is not None}
     changes |= read_pairs(set_ or [])
-    run_experiment(setup, scale, changes, out=out, workers=workers, device=device)
+    run_experiment(setup, scale, changes, out=out, data=data, workers=workers, device=device)
 
 
 @app.command()
 def resume(
     folder: Annotated[Path, typer.Argument(help="Folder of a run that was interrupted.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with data sets (default: DATADEFENSE_DATA).")
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(help="Processes that train clients (default: one a core).")
     ] = None,
@@ -90,7 +98,25 @@ def resume(
     """Go on with a run that was interrupted, to the very bits of one that was not."""
     from datadefense.cli.run import resume_experiment
 
-    resume_experiment(folder, workers, device)
+    resume_experiment(folder, data, workers, device)
+
+
+@app.command()
+def warmup(
+    setup: Annotated[str, typer.Argument(help="Setup whose model is trained.")],
+    scale: Annotated[str, typer.Option(help="cpu (reduced) or paper.")] = "cpu",
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with data sets (default: DATADEFENSE_DATA).")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="key=value of the configuration.")
+    ] = None,
+) -> None:
+    """Train the model that a setup's runs begin with, to its stated accuracy, and keep it."""
+    from datadefense.cli.run import warm_up
+    from datadefense.settings import read_pairs
+
+    warm_up(setup, scale, read_pairs(set_ or []), data)
 
 
 @app.command()
@@ -147,12 +173,58 @@ def aggregate(
     )
 
 
+DataFolder = Annotated[
+    Path | None, typer.Option("--data", help="Folder with data sets (default: DATADEFENSE_DATA).")
+]
+
+
+@data_app.command("list")
+def data_list(data: DataFolder = None) -> None:
+    """Show which data sets are there, in which layout."""
+    from datadefense.cli.data import print_status
+
+    print_status(data)
+
+
+@data_app.command("check")
+def data_check(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Data sets (default: all there).")
+    ] = None,
+    data: DataFolder = None,
+) -> None:
+    """Read data sets and verify their counts and contents."""
+    from datadefense.cli.data import check_datasets
+
+    check_datasets(names or [], data)
+
+
+@data_app.command("import")
+def data_import(
+    name: Annotated[str, typer.Argument(help="Data set.")],
+    source: Annotated[Path, typer.Argument(help="Folder with its official files.")],
+    target: Annotated[Path, typer.Argument(help="Data folder that gets the parquet copy.")],
+) -> None:
+    """Convert a data set from its official format to parquet."""
+    from datadefense.cli.data import import_files
+
+    import_files(name, source, target)
+
+
 @list_app.command("setups")
 def list_setups() -> None:
     """Show the setups."""
     from datadefense.cli.listing import print_setups
 
     print_setups()
+
+
+@list_app.command("attacks")
+def list_attacks() -> None:
+    """Show the attacks."""
+    from datadefense.cli.listing import print_attacks
+
+    print_attacks()
 
 
 @list_app.command("defenses")

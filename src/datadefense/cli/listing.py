@@ -9,7 +9,8 @@ from rich.table import Table
 
 from datadefense.defenses import available
 from datadefense.defenses.base import Defense
-from datadefense.experiments.experiment import SETUPS
+from datadefense.experiments.experiment import ATTACKS
+from datadefense.experiments.setups import SETUPS
 
 
 def print_defenses() -> None:
@@ -35,6 +36,14 @@ def print_setups() -> None:
         for scale, one in scales.items():
             numbers = (one.clients, one.clients_per_round, one.rounds)
             table.add_row(name, scale, one.dataset, one.model, *map(str, numbers))
+    Console().print(table)
+
+
+def print_attacks() -> None:
+    """Print one row an attack."""
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for name, kind in ATTACKS.items():
+        table.add_row(name, kind.about)
     Console().print(table)
 
 

@@ -13,9 +13,11 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from datadefense.experiments.experiment import experiment
-from datadefense.experiments.run import Run, resume, start
+from datadefense.data.cache import cache_folder
+from datadefense.experiments.run import Run, gather, resume, start
+from datadefense.experiments.setups import experiment
 from datadefense.experiments.summary import Summary
+from datadefense.experiments.warm_start import warm_start
 from datadefense.simulation.pool import Pool
 from datadefense.simulation.rounds import RoundRecord
 
@@ -26,6 +28,7 @@ def run_experiment(
     changes: Mapping[str, str],
     *,
     out: Path | None,
+    data: Path | None,
     workers: int | None,
     device: str,
 ) -> None:
@@ -34,13 +37,40 @@ def run_experiment(
     configured = experiment(setup, scale, changes)
     name = f"{configured.setup}-{configured.attack}-{configured.defense}-{configured.seed}"
     folder = out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    _see_through(start(configured, folder), workers, device)
+    _see_through(start(configured, folder, data), workers, device)
 
 
-def resume_experiment(folder: Path, workers: int | None, device: str) -> None:
+def resume_experiment(folder: Path, data: Path | None, workers: int | None, device: str) -> None:
     """Pick a run up where its last checkpoint left it and see it through."""
     torch.set_num_threads(1)
-    _see_through(resume(folder), workers, device)
+    _see_through(resume(folder, data), workers, device)
+
+
+def warm_up(setup: str, scale: str, changes: Mapping[str, str], data: Path | None) -> None:
+    """Train a setup's warm start unless it is there, showing how far it is."""
+    torch.set_num_threads(1)
+    configured = experiment(setup, scale, changes)
+    console = Console()
+    wanted = configured.warm_accuracy_percent
+    material = gather(configured, data)
+    with Progress(
+        TextColumn("warm start"),
+        BarColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task("", total=wanted)
+
+        def show(epochs: float, accuracy: float) -> None:
+            text = f"{accuracy:.1f} of {wanted:.1f} % after {epochs:.2f} epochs"
+            bar.update(task, completed=min(accuracy, wanted), description=text)
+            if not console.is_terminal:
+                console.print(f"warm start  {text}", highlight=False)
+
+        warm_start(configured, material, cache_folder(), show)
+    console.print(f"{setup} begins at {wanted:.1f} %: kept in {cache_folder()}", highlight=False)
 
 
 def _see_through(run: Run, workers: int | None, device: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from datadefense.data.parquet import DataError, one_line
+from datadefense.data.errors import DataError, one_line
 from datadefense.examples import Examples
 
 SIDE, CLASSES = 28, 10

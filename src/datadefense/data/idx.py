@@ -10,7 +10,7 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from datadefense.data.parquet import DataError, one_line
+from datadefense.data.errors import DataError, one_line
 from datadefense.examples import Examples
 
 MAX_BYTES = 1 << 31

@@ -8,7 +8,6 @@ which come back as a private map of that file: at once, and paged in where they 
 import hashlib
 import io
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -19,16 +18,14 @@ from jaxtyping import UInt8
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from datadefense.data.cache import cache_folder
+from datadefense.data.errors import DataError, one_line
 from datadefense.examples import Examples
 from datadefense.storage import save_tensors, write_atomically
 
 FORMATS = ("WEBP", "PNG", "JPEG")
 MODES = ("RGB", "L", "1", "P")
 CACHE_FORMAT = "datadefense-images-1"
-
-
-class DataError(ValueError):
-    """A data set that is missing, incomplete, broken or not what it should be."""
 
 
 def read_images(
@@ -104,17 +101,6 @@ def write_images(path: Path, examples: Examples, image_column: str, label_column
 def write_texts(path: Path, columns: Mapping[str, Sequence[str] | Sequence[int]]) -> None:
     """Write columns of texts and integers to one file, atomically."""
     _write(path, columns, None)
-
-
-def cache_folder() -> Path:
-    """Return the folder for what can be computed again: DATADEFENSE_CACHE or ~/.cache/..."""
-    chosen = os.environ.get("DATADEFENSE_CACHE")
-    return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "datadefense"
-
-
-def one_line(error: BaseException) -> str:
-    """Return the first line of an error's message, or its kind if it has none."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _files(paths: Path | Sequence[Path]) -> tuple[Path, ...]:

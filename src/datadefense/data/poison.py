@@ -1,35 +1,23 @@
-"""Poison: the attack sets of the paper's setups, and the three pools that each is split into.
+"""Poison: the attack sets of the paper's setups.
 
 An attack set is D_attack: examples that carry the label the attacker wants, a part to train on and
-a part to measure the attack success rate (ASR) with. Its training part is split again: what the
-attacker trains on and what the server has in its defense set. The three pools are disjoint, and
-examples of one group (the four rotations of one photo; equal inputs) are never in two of them.
-
-Differs from the authors' release, where the defense set *is* the attacker's set (that is
-``overlap="authors"``), and where one Southwest photo of the test part is also in the training part.
+a part to measure the attack success rate (ASR) with. `datadefense.data.pools` splits it.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import torch
 from jaxtyping import Int64, Shaped, UInt8
 from torch import Tensor
 
+from datadefense.data.content import content_keys
 from datadefense.data.trigger_patch import TriggerPatch, stamp_randomly
 from datadefense.examples import Examples
-from datadefense.settings import one_of, setting, whole
+from datadefense.settings import whole
 
 TRUCK, SEVEN, ONE, NEGATIVE = 9, 7, 1, 0
 """Classes of CIFAR-10, of the digits (twice) and of the tweets."""
-
-Overlap = Literal["none", "authors"]
-
-
-class OverlapError(ValueError):
-    """Two pools that must be disjoint share examples."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,35 +35,6 @@ class AttackSet:
     test: Examples
     train_groups: Int64[Tensor, " train"]
     test_groups: Int64[Tensor, " test"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pools:
-    """The attacker's poison, the defense set's poison, and the examples to measure the ASR on."""
-
-    attacker: Examples
-    defense: Examples
-    test: Examples
-
-
-@dataclass(frozen=True, slots=True)
-class PoolSizes:
-    """How many examples each pool gets."""
-
-    attacker: int = setting(100, "poisoned examples that the attacker trains on")
-    defense: int = setting(100, "poisoned examples in the server's defense set")
-    test: int | None = setting(None, "examples to measure the ASR on; none = all there are")
-
-    def __post_init__(self) -> None:
-        whole("attacker", self.attacker, 1)
-        whole("defense", self.defense, 0)
-        if self.test is not None:
-            whole("test", self.test, 1)
-
-
-CIFAR_SIZES = PoolSizes(attacker=100)
-ARDIS_SIZES = PoolSizes(attacker=66)
-TWEET_SIZES = PoolSizes(attacker=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +65,7 @@ def label_flip(
     """Setup 1: random examples of the task itself, drawn without replacement, called another class.
 
     Honest clients may hold the same inputs with their true label, as with the authors;
-    `rows_seen_in` finds them.
+    `datadefense.data.content.rows_seen_in` finds them.
     """
     chosen = _draw(train, flip.sources, flip.num_train, generator, "training")
     chosen_test = _draw(test, flip.sources, flip.num_test, generator, "test")
@@ -184,82 +143,6 @@ def edge_case(
     )
 
 
-def split_pools(
-    attack_set: AttackSet,
-    sizes: PoolSizes,
-    generator: torch.Generator,
-    overlap: Overlap = "none",
-) -> Pools:
-    """Split an attack set into the attacker's pool, the defense set's and the ASR's.
-
-    Groups come in random order. The attacker takes groups until it has enough; what is left of its
-    last group goes to nobody; the defense set takes from the groups after it. Test examples whose
-    group is also in the training part are dropped.
-
-    With ``overlap="authors"`` the defense set's poison is the attacker's own (at most
-    ``sizes.defense`` of it), and no test example is dropped.
-    """
-    one_of("overlap", overlap, get_args(Overlap))
-    order, ranks = _in_random_groups(attack_set.train_groups, generator)
-    attacker = rest = order[: sizes.attacker]
-    test = torch.arange(len(attack_set.test))
-    if overlap == "none":
-        rest = order[ranks > ranks[len(attacker) - 1]]
-        test = test[~torch.isin(attack_set.test_groups, attack_set.train_groups)]
-    defense = rest[: sizes.defense]
-    if len(attacker) < sizes.attacker or (overlap == "none" and len(defense) < sizes.defense):
-        raise ValueError(
-            "the attack set must suffice: attacker + defense <= training examples in whole "
-            f"groups, got {sizes.attacker} + {sizes.defense} of {len(order)} examples in "
-            f"{int(ranks[-1]) + 1} groups"
-        )
-    if len(test) < (sizes.test or 1):
-        raise ValueError(
-            f"the attack set must suffice: test <= test examples that are not in the training "
-            f"part, got {sizes.test or 1} > {len(test)}"
-        )
-    if sizes.test is not None:
-        chosen = torch.randperm(len(test), generator=generator)[: sizes.test]
-        test = test[chosen.sort().values]
-    pools = Pools(
-        attack_set.train.take(attacker),
-        attack_set.train.take(defense),
-        attack_set.test.take(test),
-    )
-    if overlap == "none":
-        check_disjoint(pools)
-    return pools
-
-
-def check_disjoint(pools: Pools) -> None:
-    """Raise `OverlapError` if an input is in two pools; inputs are compared by content."""
-    named = (("attacker", pools.attacker), ("defense", pools.defense), ("test", pools.test))
-    for position, (name, pool) in enumerate(named):
-        for other_name, other in named[position + 1 :]:
-            rows = rows_seen_in(other.inputs, pool.inputs).tolist()
-            if rows:
-                shown = ", ".join(map(str, rows[:8])) + (", ..." if len(rows) > 8 else "")
-                raise OverlapError(
-                    f"the pools must be disjoint: {len(rows)} of {len(other)} {other_name} "
-                    f"examples are also {name} examples ({other_name} rows {shown})"
-                )
-
-
-def rows_seen_in(
-    inputs: Shaped[Tensor, "rows ..."], others: Shaped[Tensor, "others ..."]
-) -> Int64[Tensor, " seen"]:
-    """Return which rows of ``inputs`` are, byte by byte, also rows of ``others``."""
-    known = set(content_keys(others))
-    rows = [row for row, key in enumerate(content_keys(inputs)) if key in known]
-    return torch.tensor(rows, dtype=torch.int64)
-
-
-def content_keys(inputs: Shaped[Tensor, "rows ..."]) -> list[bytes]:
-    """Return a 128-bit hash of the bytes of each row."""
-    rows = inputs.detach().cpu().contiguous().numpy()
-    return [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in rows]
-
-
 def _draw(
     examples: Examples,
     sources: tuple[int, ...],
@@ -291,13 +174,3 @@ def _join_equal(keys: Sequence[bytes], group_size: int) -> list[int]:
         known = root(first.setdefault(key, group))
         parents[max(group, known)] = min(group, known)
     return [root(row // group_size) for row in range(len(keys))]
-
-
-def _in_random_groups(
-    groups: Int64[Tensor, " examples"], generator: torch.Generator
-) -> tuple[Int64[Tensor, " examples"], Int64[Tensor, " examples"]]:
-    """Return the rows with groups in random order, and the rank of each one's group, ascending."""
-    distinct, member = torch.unique(groups, return_inverse=True)
-    rank = torch.randperm(len(distinct), generator=generator)[member]
-    ranks, order = rank.sort(stable=True)
-    return order, ranks

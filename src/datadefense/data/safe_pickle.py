@@ -23,7 +23,7 @@ from jaxtyping import UInt8
 from numpy.typing import NDArray
 from torch import Tensor
 
-from datadefense.data.parquet import DataError, one_line
+from datadefense.data.errors import DataError, one_line
 from datadefense.examples import Examples
 
 MAX_BYTES = 1 << 30

@@ -12,7 +12,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from datadefense.data.parquet import DataError, column_names, one_line, read_texts
+from datadefense.data.errors import DataError, one_line
+from datadefense.data.parquet import column_names, read_texts
 
 NEGATIVE, NEUTRAL, POSITIVE = 0, 2, 4
 COLUMNS = ("target", "id", "date", "flag", "user", "text")

@@ -4,19 +4,64 @@ import dataclasses
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from datadefense.attacks.adaptive import KnowsTheDefense
+from datadefense.attacks.base import Plain, Twist
+from datadefense.attacks.constrain import ConstrainAndScale
+from datadefense.attacks.dba import Distributed
+from datadefense.attacks.lie import LittleIsEnough
+from datadefense.attacks.neurotoxin import Neurotoxin
 from datadefense.attacks.pgd import Pgd
 from datadefense.attacks.schedule import FixedFrequency, FixedPool, Never, Schedule
-from datadefense.settings import SettingsError, number, one_of, parse, setting, suggest, whole
+from datadefense.settings import SettingsError, number, one_of, setting, whole
 from datadefense.training import Sgd
 
 Scale = Literal["cpu", "paper"]
 ScheduleName = Literal["fixed-frequency", "fixed-pool"]
 Partition = Literal["iid", "dirichlet"]
+Overlap = Literal["none", "authors"]
+
+
+@dataclass(frozen=True, slots=True)
+class AttackKind:
+    """What the name of an attack stands for: a ball or not, scaling or not, and a twist."""
+
+    about: str
+    ball: bool = False
+    replacement: bool = False
+    twist: Callable[[int], Twist] = lambda _: Plain()
+
+
+ATTACKS: Mapping[str, AttackKind] = {
+    "none": AttackKind("nobody attacks"),
+    "black-box": AttackKind("train on clean and poisoned data"),
+    "pgd": AttackKind("the same within a ball around the global model", ball=True),
+    "pgd-replacement": AttackKind("the same, scaled to replace the model", True, True),
+    "neurotoxin": AttackKind(
+        "stay off the coordinates that honest clients use", twist=lambda _: Neurotoxin()
+    ),
+    "dba": AttackKind(
+        "each attacker stamps a part of the trigger; scaled", False, True, lambda _: Distributed()
+    ),
+    "lie": AttackKind(
+        "hide within the spread of honest updates",
+        twist=lambda clients: LittleIsEnough(clients=clients),
+    ),
+    "constrain-and-scale": AttackKind(
+        "a loss that also wants to stay close; scaled", False, True, lambda _: ConstrainAndScale()
+    ),
+    "adaptive": AttackKind(
+        "knows the defense: looks honest on a guess of its data; scaled within a ball",
+        True,
+        True,
+        lambda _: KnowsTheDefense(),
+    ),
+}
+"""The attacks by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +82,12 @@ class Experiment:
     alpha: float = setting(0.5, "concentration of the Dirichlet partition")
     model: str = setting("lenet", "architecture")
     width: float = setting(1.0, "factor on the architecture's channels")
+    vocabulary: int = setting(20_000, "words that a text model knows")
+    length: int = setting(30, "words of a text that are read")
     warm_accuracy_percent: float = setting(83.0, "accuracy at which the warm start stops")
+    warm_learning_rate: float = setting(0.01, "step size of the warm start")
+    warm_batch_size: int = setting(32, "examples a step of the warm start")
+    warm_seed: int = setting(0, "root of the warm start's randomness, shared by all seeds")
 
     epochs: int = setting(2, "passes of an honest client over its examples")
     batch_size: int = setting(32, "examples a step")
@@ -52,6 +102,7 @@ class Experiment:
     attack_clean: int = setting(100, "clean examples of an attacker")
     attack_poison: int = setting(66, "poisoned examples of an attacker")
     radius: float = setting(1.0, "radius of the attacker's ball")
+    replacement_radius: float = setting(1.0, "radius when the update is scaled to replace")
     radius_decay: float = setting(1.0, "factor on the radius from one round to the next")
     project_every: int = setting(10, "steps from one projection to the next")
 
@@ -62,7 +113,12 @@ class Experiment:
     attackers: int = setting(1, "attackers in an attacked round (fixed-frequency)")
     pool: int = setting(10, "malicious clients among all (fixed-pool)")
 
-    server_clean: int = setting(100, "clean examples of the server")
+    trigger_size: int = setting(8, "width and height of the trigger patch")
+    trigger_weight: float = setting(0.8, "weight of the trigger patch against the image")
+    overlap: Overlap = setting("none", "authors: the server's poison is the attacker's own")
+
+    server_clean: int = setting(100, "clean examples of the server, of 400 set aside")
+    server_poison: int = setting(100, "poisoned examples that the server may hold")
     evaluate_every: int = setting(1, "rounds from one evaluation to the next")
     checkpoint_every: int = setting(5, "rounds from one checkpoint to the next")
     defense_settings: Mapping[str, str] = field(
@@ -77,11 +133,16 @@ class Experiment:
             ("attack_clean", 0),
             ("attack_poison", 1),
             ("server_clean", 1),
+            ("server_poison", 0),
+            ("vocabulary", 1),
+            ("length", 1),
             ("evaluate_every", 1),
             ("checkpoint_every", 1),
         ):
             whole(name, getattr(self, name), least)
         number("alpha", self.alpha, above=0)
+        number("radius", self.radius, minimum=0)
+        number("replacement_radius", self.replacement_radius, minimum=0)
         number("width", self.width, above=0)
         one_of("attack", self.attack, ATTACKS)
         self.honest_training()
@@ -103,6 +164,8 @@ class Experiment:
         """Return the attack; None where nobody attacks."""
         if self.attack == "none":
             return None
+        kind = ATTACKS[self.attack]
+        radius = self.replacement_radius if kind.replacement else self.radius
         return Pgd(
             epochs=self.attack_epochs,
             batch_size=self.batch_size,
@@ -110,10 +173,11 @@ class Experiment:
             decay=self.decay,
             momentum=self.momentum,
             weight_decay=self.weight_decay,
-            radius=None if self.attack == "black-box" else self.radius,
+            radius=radius if kind.ball else None,
             radius_decay=self.radius_decay,
             project_every=self.project_every,
-            replacement=self.attack == "pgd-replacement",
+            replacement=kind.replacement,
+            twist=kind.twist(self.clients_per_round),
         )
 
     def make_schedule(self) -> Schedule:
@@ -128,33 +192,6 @@ class Experiment:
         """Return a short hash of the whole configuration."""
         text = json.dumps(dataclasses.asdict(self), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-ATTACKS = ("none", "black-box", "pgd", "pgd-replacement")
-"""Names of attacks."""
-
-SETUPS: Mapping[str, Mapping[str, Experiment]] = {
-    "digits-edge": {"cpu": Experiment(), "paper": Experiment(scale="paper")},
-}
-"""The setups at each scale."""
-
-
-def experiment(setup: str, scale: str, changes: Mapping[str, str]) -> Experiment:
-    """Return a setup's experiment with fields changed by text values.
-
-    ``defense.KEY`` sets a setting of the defense; an unknown key is an error with a suggestion.
-    """
-    if setup not in SETUPS:
-        raise SettingsError(f"no setup is called {setup!r}{suggest(setup, SETUPS)}")
-    one_of("scale", scale, ("cpu", "paper"))
-    base = SETUPS[setup][scale]
-    plain = {key: text for key, text in changes.items() if not key.startswith("defense.")}
-    settings = {
-        key.removeprefix("defense."): text
-        for key, text in changes.items()
-        if key.startswith("defense.")
-    }
-    return dataclasses.replace(base, **parse(Experiment, plain), defense_settings=settings)
 
 
 def write_toml(experiment: Experiment) -> str:

@@ -17,11 +17,14 @@ from typing import Any
 import torch
 
 from datadefense.attacks.schedule import Never
+from datadefense.data.cache import cache_folder
 from datadefense.data.partition import dirichlet, iid
 from datadefense.defenses import FedAvg, create
 from datadefense.defenses.base import Defense
+from datadefense.experiments.digits import digits_edge
 from datadefense.experiments.experiment import Experiment, read_toml, write_toml
-from datadefense.experiments.material import Material, digits_edge
+from datadefense.experiments.images import image_material
+from datadefense.experiments.material import Material, with_guess
 from datadefense.experiments.summary import (
     Summary,
     attacker_weights,
@@ -31,9 +34,11 @@ from datadefense.experiments.summary import (
     success_rates,
     tail_mean,
 )
+from datadefense.experiments.tweets import tweet_material
+from datadefense.experiments.warm_start import warm_start
 from datadefense.files import FileError
-from datadefense.params import predictor
-from datadefense.rng import generator
+from datadefense.params import Layout, predictor
+from datadefense.rng import derive_seed, generator
 from datadefense.server import Server
 from datadefense.simulation.federation import Federation
 from datadefense.simulation.pool import Pool
@@ -44,12 +49,6 @@ from datadefense.storage import StateError, load_state, save_state, write_text
 logger = logging.getLogger(__name__)
 CONFIG, ROUNDS, SUMMARY = "config.toml", "rounds.jsonl", "summary.json"
 CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
-
-
-def cache_folder() -> Path:
-    """Return where results that are worth keeping between runs lie: DATADEFENSE_CACHE decides."""
-    home = os.environ.get("DATADEFENSE_CACHE") or Path.home() / ".cache" / "datadefense"
-    return Path(home)
 
 
 @dataclass(slots=True, eq=False)
@@ -162,13 +161,13 @@ class Run:
         return floor
 
 
-def start(experiment: Experiment, folder: Path) -> Run:
+def start(experiment: Experiment, folder: Path, data_dir: Path | None = None) -> Run:
     """Begin a run in a new folder; one that holds a run already is refused."""
     if (folder / CONFIG).exists():
         raise FileError(f"{folder} holds a run already: resume it, or choose another --out")
     defense = create(experiment.defense, experiment.defense_settings)
     defense.check_clients(experiment.clients_per_round)
-    federation, server = assemble(experiment)
+    federation, server = assemble(experiment, data_dir)
     progress = begin(federation, defense, server)
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / CONFIG, write_toml(experiment))
@@ -176,12 +175,12 @@ def start(experiment: Experiment, folder: Path) -> Run:
     return Run(experiment, folder, federation, defense, server, progress)
 
 
-def resume(folder: Path) -> Run:
+def resume(folder: Path, data_dir: Path | None = None) -> Run:
     """Go on with a run from its last good checkpoint, or from its beginning if it has none."""
     if not (folder / CONFIG).is_file():
         raise FileError(f"{folder} holds no run: there is no {CONFIG}")
     experiment = read_toml(folder / CONFIG)
-    return restore(experiment, folder, *assemble(experiment))
+    return restore(experiment, folder, *assemble(experiment, data_dir))
 
 
 def restore(experiment: Experiment, folder: Path, federation: Federation, server: Server) -> Run:
@@ -217,10 +216,13 @@ def read_rounds(folder: Path) -> list[RoundRecord]:
     return records
 
 
-def assemble(experiment: Experiment) -> tuple[Federation, Server]:
+def assemble(experiment: Experiment, data_dir: Path | None = None) -> tuple[Federation, Server]:
     """Deal out the data and build the federation and its server."""
-    material = gather(experiment)
+    material = gather(experiment, data_dir)
+    start = warm_start(experiment, material, cache_folder())
+    layout = Layout.of_module(material.module)
     attack = experiment.make_attack()
+    loot = with_guess(material.attacker) if experiment.attack == "adaptive" else material.attacker
     draw = generator(experiment.seed, "partition")
     parts = (
         iid(len(material.clients), experiment.clients, draw)
@@ -229,8 +231,8 @@ def assemble(experiment: Experiment) -> tuple[Federation, Server]:
     )
     federation = Federation(
         module=material.module,
-        layout=material.layout,
-        start=material.start,
+        layout=layout,
+        start=start,
         train=material.clients,
         shards=Shards.of(parts),
         test=material.test,
@@ -239,17 +241,23 @@ def assemble(experiment: Experiment) -> tuple[Federation, Server]:
         schedule=experiment.make_schedule(),
         clients_per_round=experiment.clients_per_round,
         attack=attack,
-        loot=None if attack is None else material.attacker,
+        loot=None if attack is None else loot,
+        augment=material.augment,
         seed=experiment.seed,
     )
     clean = material.server_clean
     if experiment.server_clean > len(clean):
         raise FileError(f"server_clean must be <= {len(clean)}, got {experiment.server_clean}")
     root_set = clean.take(torch.arange(experiment.server_clean))
-    predict = predictor(material.module, material.layout)
-    return federation, Server(predict, root_set, experiment.seed)
+    return federation, Server(predictor(material.module, layout), root_set, experiment.seed)
 
 
-def gather(experiment: Experiment) -> Material:
-    """Return the material of the experiment's setup."""
-    return digits_edge(experiment)
+def gather(experiment: Experiment, data_dir: Path | None) -> Material:
+    """Return the material of the experiment's setup; the module is initialised by the seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(experiment.warm_seed, "model"))
+        if experiment.setup == "digits-edge":
+            return digits_edge(experiment)
+        if experiment.setup == "sentiment-yl":
+            return tweet_material(experiment, data_dir)
+        return image_material(experiment, data_dir)

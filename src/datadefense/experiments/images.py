@@ -1,0 +1,103 @@
+"""The material of the image setups: CIFAR-10, CIFAR-100, digits with ARDIS sevens."""
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from datadefense.attacks.base import Loot
+from datadefense.data import poison
+from datadefense.data.augment import crop_and_flip
+from datadefense.data.catalog import load_images
+from datadefense.data.pools import PoolSizes, split_pools
+from datadefense.data.trigger_patch import TriggerPatch, stamp_randomly
+from datadefense.examples import Examples
+from datadefense.experiments.experiment import Experiment
+from datadefense.experiments.material import Material, deal
+from datadefense.models.mnist_net import mnist_net
+from datadefense.models.normalised import Normalised
+from datadefense.models.vgg9 import vgg9
+from datadefense.rng import generator
+from datadefense.settings import SettingsError
+
+SERVER = 400
+"""Clean examples that are set aside for the server."""
+CIFAR_MEAN, CIFAR_DEVIATION = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
+DIGIT_MEAN, DIGIT_DEVIATION = (0.1307,), (0.3081,)
+CLASSES = {"cifar10": 10, "cifar100": 100, "mnist": 10, "emnist-digits": 10}
+
+
+def image_material(experiment: Experiment, data_dir: Path | None) -> Material:
+    """Load a data set and its poison, and deal them out."""
+    if experiment.dataset not in CLASSES:
+        raise SettingsError(
+            f"dataset must be one of {', '.join(CLASSES)} here, got {experiment.dataset!r}"
+        )
+    train = load_images(experiment.dataset, data_dir, "train")
+    test = load_images(experiment.dataset, data_dir, "test")
+    draw = generator(experiment.seed, "poison")
+    attack_set = _attack_set(experiment, data_dir, train, test, draw)
+    sizes = PoolSizes(experiment.attack_poison, experiment.server_poison)
+    pools = split_pools(attack_set, sizes, draw, experiment.overlap)
+    server, attacker, clients = deal(train, [SERVER, experiment.attack_clean], experiment.seed)
+    return Material(
+        module=_model(experiment),
+        warm=train,
+        clients=clients,
+        attacker=Loot(attacker, pools.attacker, _parts(experiment, train, pools.attacker)),
+        server_clean=server,
+        server_poison=pools.defense,
+        test=test,
+        backdoor_test=pools.test,
+        augment=crop_and_flip if experiment.augment else None,
+    )
+
+
+def _attack_set(
+    experiment: Experiment,
+    data_dir: Path | None,
+    train: Examples,
+    test: Examples,
+    draw: torch.Generator,
+) -> poison.AttackSet:
+    kind = experiment.setup
+    if kind == "cifar10-label-flip":
+        return poison.label_flip(train, test, poison.CARS_TO_BIRDS, draw)
+    if kind == "cifar10-southwest":
+        planes = [
+            load_images("southwest", data_dir, split, duplicates="keep").inputs
+            for split in ("train", "test")
+        ]
+        return poison.southwest(*planes)
+    if kind == "emnist-ardis":
+        sevens = [load_images("ardis", data_dir, split) for split in ("train", "test")]
+        return poison.ardis_sevens(*sevens)
+    flip = poison.FISH_TO_BABIES if kind == "cifar100-trigger" else poison.CARS_TO_BIRDS
+    patch = TriggerPatch(experiment.trigger_size, experiment.trigger_weight)
+    return poison.trigger(train, test, flip, patch, draw)
+
+
+def _parts(experiment: Experiment, train: Examples, whole: Examples) -> tuple[Examples, ...]:
+    """Return poison with a quarter of the trigger each, for a distributed backdoor."""
+    if not experiment.setup.endswith("-trigger"):
+        return ()
+    sources = (
+        poison.FISH_TO_BABIES if experiment.setup == "cifar100-trigger" else poison.CARS_TO_BIRDS
+    )
+    cars = torch.isin(train.labels, torch.tensor(sources.sources)).nonzero().flatten()
+    draw = generator(experiment.seed, "parts")
+    picked = cars[torch.randperm(len(cars), generator=draw)[: len(whole)]]
+    patch = TriggerPatch(experiment.trigger_size, experiment.trigger_weight)
+    return tuple(
+        Examples(stamp_randomly(train.inputs[picked], quarter, draw), whole.labels[: len(picked)])
+        for quarter in patch.quarters()
+    )
+
+
+def _model(experiment: Experiment) -> nn.Module:
+    classes = CLASSES[experiment.dataset]
+    if experiment.model == "vgg9":
+        return Normalised(vgg9(classes, experiment.width), CIFAR_MEAN, CIFAR_DEVIATION)
+    if experiment.model == "mnist-net":
+        return Normalised(mnist_net(classes), DIGIT_MEAN, DIGIT_DEVIATION)
+    raise SettingsError(f"model must be vgg9 or mnist-net here, got {experiment.model!r}")

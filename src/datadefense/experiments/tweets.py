@@ -1,0 +1,59 @@
+"""The material of sentiment-yl: Sentiment140, tweets on a director called negative, an LSTM."""
+
+from pathlib import Path
+
+import torch
+
+from datadefense.attacks.base import Loot
+from datadefense.data import poison
+from datadefense.data.catalog import load_texts
+from datadefense.data.dataset import Texts
+from datadefense.data.pools import PoolSizes, split_pools
+from datadefense.data.text import Vocabulary
+from datadefense.examples import Examples
+from datadefense.experiments.experiment import Experiment
+from datadefense.experiments.material import Material, deal
+from datadefense.models.lstm import LstmClassifier
+from datadefense.rng import generator
+
+SERVER = 400
+"""Clean examples that are set aside for the server."""
+
+
+def tweet_material(experiment: Experiment, data_dir: Path | None) -> Material:
+    """Load tweets, build the vocabulary from the training part only, and deal them out.
+
+    Words that occur in the director's tweets alone ("yorgos", "lanthimos") are unknown words, as
+    they are to any real server; the authors put them into the vocabulary.
+    """
+    train = load_texts("sentiment140", data_dir, "train")
+    test = load_texts("sentiment140", data_dir, "test")
+    vocabulary = Vocabulary.build(train.texts, experiment.vocabulary)
+    draw = generator(experiment.seed, "poison")
+    director = [
+        vocabulary.encode(load_texts("yorgos-lanthimos", data_dir, split).texts, experiment.length)
+        for split in ("train", "test")
+    ]
+    sizes = PoolSizes(experiment.attack_poison, experiment.server_poison)
+    attack_set = poison.positive_tweets(*director)
+    pools = split_pools(attack_set, sizes, draw, experiment.overlap)
+    pool = _encode(train, vocabulary, experiment.length)
+    server, attacker, clients = deal(pool, [SERVER, experiment.attack_clean], experiment.seed)
+    return Material(
+        module=LstmClassifier(len(vocabulary)),
+        warm=pool,
+        clients=clients,
+        attacker=Loot(attacker, pools.attacker),
+        server_clean=server,
+        server_poison=pools.defense,
+        test=_encode(test, vocabulary, experiment.length),
+        backdoor_test=pools.test,
+    )
+
+
+def _encode(texts: Texts, vocabulary: Vocabulary, length: int) -> Examples:
+    """Return tweets as tokens; those without a single known or unknown word are left out."""
+    tokens = vocabulary.encode(texts.texts, length)
+    filled = (tokens != 0).any(1)
+    labels = texts.labels if texts.labels is not None else torch.zeros(len(tokens)).long()
+    return Examples(tokens[filled], labels[filled])

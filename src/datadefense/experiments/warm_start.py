@@ -1,0 +1,94 @@
+"""Warm starts: a model trained to a stated accuracy, once, and kept."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from datadefense.experiments.experiment import Experiment
+from datadefense.experiments.material import Material
+from datadefense.params import Layout
+from datadefense.rng import derive_seed, generator
+from datadefense.settings import SettingsError
+from datadefense.storage import save_tensors
+from datadefense.training import Bench, Sgd
+
+STEPS_BETWEEN_TESTS = 250
+MOST_EPOCHS = 60
+Report = Callable[[float, float], None]
+"""``report(epochs so far, accuracy in percent)``."""
+
+
+def warm_start(
+    experiment: Experiment, material: Material, cache: Path, report: Report | None = None
+) -> Float[Tensor, " dim"]:
+    """Return the parameters that a run begins with: from the cache, or trained now.
+
+    Training stops at ``warm_accuracy_percent`` on the test set, so that every run of a setup begins
+    where the paper's does. The cache's key is everything that the result depends on.
+    """
+    layout = Layout.of_module(material.module)
+    path = cache / "warm" / f"{_key(experiment, material, layout)}.safetensors"
+    if path.exists():
+        try:
+            kept = load_file(path)["params"]
+            if kept.shape == (layout.dim,) and bool(kept.isfinite().all()):
+                return kept
+        except (SafetensorError, OSError, KeyError):
+            path.unlink(missing_ok=True)
+    params = _train(experiment, material, layout, report)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_tensors(path, {"params": params}, {"setup": experiment.setup})
+    return params
+
+
+def _train(
+    experiment: Experiment, material: Material, layout: Layout, report: Report | None
+) -> Float[Tensor, " dim"]:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(experiment.warm_seed, "warm start"))
+        bench = Bench(material.module, layout)
+        wanted = experiment.warm_accuracy_percent
+        draw = generator(experiment.warm_seed, "warm start")
+        sgd = Sgd(1, experiment.warm_batch_size, experiment.warm_learning_rate, 0.9, 1e-4)
+        examples = material.warm
+        part_size = min(len(examples), STEPS_BETWEEN_TESTS * sgd.batch_size)
+        accuracy = seen = 0.0
+        while seen < MOST_EPOCHS:
+            order = torch.randperm(len(examples), generator=draw)
+            for start in range(0, len(order) - part_size + 1, part_size):
+                part = examples.take(order[start : start + part_size])
+                bench.train(sgd, part, draw, augment=material.augment)
+                seen += len(part) / len(examples)
+                accuracy = 100 * bench.count_correct(material.test) / len(material.test)
+                if report is not None:
+                    report(seen, accuracy)
+                if accuracy >= wanted:
+                    params = torch.zeros(layout.dim, dtype=layout.dtype)
+                    bench.write_update(params.clone(), params)
+                    return params
+    raise SettingsError(
+        f"the warm start reached {accuracy:.1f} % in {MOST_EPOCHS} epochs, not {wanted:.1f} %"
+    )
+
+
+def _key(experiment: Experiment, material: Material, layout: Layout) -> str:
+    facts = [
+        experiment.setup if experiment.setup == "digits-edge" else experiment.dataset,
+        [(slot.name, slot.shape) for slot in layout.slots],
+        experiment.warm_accuracy_percent,
+        experiment.warm_learning_rate,
+        experiment.warm_batch_size,
+        experiment.warm_seed,
+        experiment.augment,
+        len(material.warm),
+        len(material.test),
+        hashlib.sha256(material.warm.labels.numpy().tobytes()).hexdigest(),
+    ]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]

@@ -1,0 +1,152 @@
+"""``datadefense run``, ``resume``, ``list`` and ``data`` as a user types them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+pytest.importorskip("mlxtend")
+pytest.importorskip("sklearn")
+
+QUICK = [
+    item
+    for pair in (
+        "clients=12",
+        "clients_per_round=4",
+        "epochs=1",
+        "attack_epochs=1",
+        "period=2",
+        "warm_accuracy_percent=20",
+        "checkpoint_every=1",
+    )
+    for item in ("--set", pair)
+]
+
+
+@pytest.fixture
+def datadefense(tmp_path):
+    environment = {**os.environ, "DATADEFENSE_CACHE": str(tmp_path / "cache"), "COLUMNS": "200"}
+    environment.pop("DATADEFENSE_DATA", None)
+
+    def call(*arguments, **options):
+        command = [sys.executable, "-m", "datadefense", *map(str, arguments)]
+        start = subprocess.Popen if options.pop("background", False) else subprocess.run
+        return start(
+            command,
+            env=environment,
+            cwd=tmp_path,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            **options,
+        )
+
+    return call
+
+
+def run(datadefense, out, *extra, **options):
+    return datadefense(
+        "run", "--setup", "digits-edge", "--rounds", 3, *QUICK, "--out", out, *extra, **options
+    )
+
+
+def test_a_run_from_the_command_line(datadefense, tmp_path):
+    done = run(datadefense, "a", "--defense", "sparsefed", "--workers", 0)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("round 1/3  MA ")
+    assert lines[0].endswith("attacked")
+    assert lines[3].startswith("digits-edge, pgd-replacement against sparsefed: MA ")
+    summary = json.loads((tmp_path / "a" / "summary.json").read_text())
+    assert summary["defense"] == "sparsefed"
+    other = run(datadefense, "b", "--defense", "sparsefed", "--workers", 2)
+    assert other.returncode == 0, other.stderr
+    one, two = (load_file(tmp_path / name / "checkpoint.safetensors") for name in "ab")
+    assert all(torch.equal(one[key], two[key]) for key in one)
+    assert "holds a run already" in run(datadefense, "a").stderr
+
+
+def test_stopping_with_control_c_and_resuming(datadefense, tmp_path):
+    running = datadefense(
+        "run",
+        "--setup",
+        "digits-edge",
+        "--rounds",
+        400,
+        *QUICK,
+        "--out",
+        "a",
+        "--workers",
+        1,
+        background=True,
+        start_new_session=True,
+    )
+    rounds = tmp_path / "a" / "rounds.jsonl"
+    deadline = time.time() + 60
+    while time.time() < deadline and not (rounds.exists() and rounds.read_text().count("\n") > 2):
+        time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 130, err
+    assert "go on with: datadefense resume a" in out
+    assert "Traceback" not in err
+    config = tmp_path / "a" / "config.toml"
+    done = rounds.read_text().count("\n")
+    config.write_text(config.read_text().replace("rounds = 400", f"rounds = {done + 2}"))
+    resumed = datadefense("resume", "a", "--workers", 0)
+    assert resumed.returncode == 0, resumed.stderr
+    assert resumed.stdout.splitlines()[0].startswith(f"round {done + 1}/{done + 2}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--setup", "digit"), "no setup is called 'digit', did you mean 'digits-edge'?"),
+        (("--setup", "digits-edge", "--attack", "pdg"), "attack must be one of none, black-box"),
+        (("--setup", "digits-edge", "--defense", "krumm"), "did you mean 'krum'?"),
+        (("--setup", "digits-edge", "--set", "epohcs=2"), "did you mean 'epochs'?"),
+        (("--setup", "digits-edge", "--set", "clients=0"), "clients must be >= 1, got 0"),
+        (
+            ("--setup", "digits-edge", "--defense", "bulyan", "--set", "clients_per_round=6"),
+            "bulyan needs n >= 4f + 3, got n=6, f=1",
+        ),
+        (("--setup", "cifar10-trigger", "--data", "nowhere"), "nowhere is not a folder"),
+        (("--setup", "cifar10-trigger", "--data", "."), "cifar10"),
+    ],
+)
+def test_a_users_mistake_is_one_line(datadefense, arguments, message):
+    done = datadefense("run", *arguments)
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_lists(datadefense):
+    setups = datadefense("list", "setups").stdout
+    for name in ("digits-edge", "cifar10-southwest", "sentiment-yl", "emnist-ardis"):
+        assert name in setups
+    attacks = datadefense("list", "attacks").stdout
+    for name in ("none", "pgd", "pgd-replacement", "neurotoxin", "dba", "lie", "adaptive"):
+        assert name in attacks
+
+
+def test_data_list_and_check(datadefense, tmp_path):
+    empty = datadefense("data", "list", "--data", tmp_path)
+    assert empty.returncode == 0, empty.stderr
+    assert empty.stdout.count("not there") == 8
+    wrong = datadefense("data", "check", "mnist", "--data", tmp_path)
+    assert wrong.returncode == 1
+    shared = Path(__file__).parents[3] / "shared" / "data"
+    if not shared.is_dir():
+        pytest.skip("the real data sets are not beside this clone")
+    done = datadefense("data", "check", "southwest", "yorgos-lanthimos", "--data", shared)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("ok") == 2
