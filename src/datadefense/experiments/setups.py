@@ -42,7 +42,6 @@ CIFAR_CPU = replace(
     width=0.25,
     warm_accuracy_percent=72.0,
     warm_batch_size=64,
-    learning_rate=0.005,
     attack_epochs=5,
     period=5,
     evaluate_every=2,
@@ -106,15 +105,15 @@ def _cifar(setup: str, radius: float, replacement: float, cpu: float) -> dict[st
 SETUPS: Mapping[str, Mapping[str, Experiment]] = {
     "digits-edge": {"cpu": DIGITS, "paper": replace(DIGITS, scale="paper")},
     "cifar10-label-flip": _cifar("cifar10-label-flip", 2.0, 2.0, 2.0),
-    "cifar10-southwest": _cifar("cifar10-southwest", 1.5, 0.083, 0.5),
-    "cifar10-trigger": _cifar("cifar10-trigger", 0.5, 0.083, 0.5),
+    "cifar10-southwest": _cifar("cifar10-southwest", 1.5, 0.083, 1.0),
+    "cifar10-trigger": _cifar("cifar10-trigger", 0.5, 0.083, 1.0),
     "cifar100-trigger": {
         scale: replace(
             one,
             dataset="cifar100",
             warm_accuracy_percent=50.43 if scale == "paper" else 30.0,
         )
-        for scale, one in _cifar("cifar100-trigger", 0.5, 0.083, 0.5).items()
+        for scale, one in _cifar("cifar100-trigger", 0.5, 0.083, 1.0).items()
     },
     "emnist-ardis": {
         "cpu": replace(
@@ -139,12 +138,13 @@ SETUPS: Mapping[str, Mapping[str, Experiment]] = {
             vocabulary=20_000,
             length=30,
             epochs=1,
+            learning_rate=0.01,
             period=5,
-            attack_epochs=3,
-            radius=0.5,
-            replacement_radius=0.5,
+            attack_epochs=10,
+            radius=1.0,
+            replacement_radius=1.0,
             decay=1.0,
-            evaluate_every=5,
+            evaluate_every=2,
             checkpoint_every=5,
         ),
         "paper": TWEETS_PAPER,
