@@ -141,6 +141,9 @@ def test_more_than_expected_are_turned_away():
     admission = Gate(LAYOUT).admit(1, GLOBAL, iter([good("a"), good("b"), good("c")]), expected=2)
     assert admission.round.client_ids == ("a", "b")
     assert "round is full" in admission.rejected[0].reason
+    bad = Submission("d", torch.zeros(2), 1)
+    admission = Gate(LAYOUT).admit(1, GLOBAL, iter([good("a"), bad]), expected=1)
+    assert "shape" in admission.rejected[0].reason
 
 
 def test_an_id_cannot_forge_a_line_of_the_log(datadefense_log):

@@ -96,15 +96,16 @@ class Gate:
         if expected is None:
             submissions = list(submissions)
             expected = len(submissions)
-        matrix = torch.empty(expected, self.layout.dim, dtype=self.layout.dtype)
+        spare = 1  # so that one too many is still told its own fault first
+        matrix = torch.empty(expected + spare, self.layout.dim, dtype=self.layout.dtype)
         counts: dict[ClientId, int] = {}
         rejected: list[Rejection] = []
         for submission in submissions:
-            reason = self._reason(submission, counts)
-            if reason is None and len(counts) >= expected:
+            reason = self._reason(submission, counts) or self._write(
+                submission.content, global_params, matrix[len(counts)]
+            )
+            if reason is None and len(counts) == expected:
                 reason = f"round is full: expected at most {expected} updates"
-            if reason is None:
-                reason = self._write(submission.content, global_params, matrix[len(counts)])
             if reason is None:
                 counts[plain_id(submission.client_id)] = int(submission.num_examples)
             else:

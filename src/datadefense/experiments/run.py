@@ -1,8 +1,8 @@
 """A run: an experiment carried out, with everything about it in one folder.
 
 ``config.toml`` is the experiment; ``rounds.jsonl`` has one line a round; the checkpoint holds all
-that is needed to go on to the very bits of a run that was never interrupted; ``summary.json`` is
-written at the end.
+that is needed to go on to the very bits of a run that was never interrupted; ``summary.json`` and
+``report.html`` are written at the end.
 """
 
 import dataclasses
@@ -25,6 +25,7 @@ from datadefense.experiments.digits import digits_edge
 from datadefense.experiments.experiment import Experiment, read_toml, write_toml
 from datadefense.experiments.images import image_material
 from datadefense.experiments.material import Material, with_guess
+from datadefense.experiments.report import render
 from datadefense.experiments.summary import (
     Summary,
     attacker_weights,
@@ -48,6 +49,7 @@ from datadefense.storage import StateError, load_state, save_state, write_text
 
 logger = logging.getLogger(__name__)
 CONFIG, ROUNDS, SUMMARY = "config.toml", "rounds.jsonl", "summary.json"
+REPORT = "report.html"
 CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
 
 
@@ -133,6 +135,7 @@ class Run:
             peak_memory_mb=pool.peak_memory_mb(),
         )
         write_text(self.folder / SUMMARY, json.dumps(dataclasses.asdict(summary), indent=2) + "\n")
+        write_text(self.folder / REPORT, render(experiment, summary, records))
         return summary
 
     def floor(self, pool: Pool) -> float:

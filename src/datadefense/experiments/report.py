@@ -1,0 +1,104 @@
+"""The page of a run: what happened, as a sentence, two curves and the figures, in one HTML file."""
+
+import dataclasses
+from collections.abc import Sequence
+from html import escape
+
+from datadefense.experiments.experiment import Experiment, write_toml
+from datadefense.experiments.summary import Summary
+from datadefense.simulation.rounds import RoundRecord
+
+WIDTH, HEIGHT, LEFT, TOP = 720, 260, 44, 12
+STYLE = """
+:root { color-scheme: light dark; --ink: #1a202c; --paper: #fff; --faint: #8892a0; --line: #d5dae1;
+  --ma: #2b6cb0; --asr: #c8452d; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e7ebf0; --paper: #14181d; --line: #39424d;
+  --ma: #6fb1f2; --asr: #f0826b; } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+  max-width: 760px; margin: 2rem auto; padding: 0 1rem; }
+svg { width: 100%; height: auto; } text { fill: var(--faint); font-size: 11px; }
+table { border-collapse: collapse; } td { padding: .15rem 1.5rem .15rem 0; }
+td:last-child { text-align: right; font-variant-numeric: tabular-nums; }
+pre { overflow-x: auto; font-size: 13px; } .ma { color: var(--ma); } .asr { color: var(--asr); }
+"""
+
+
+def render(experiment: Experiment, summary: Summary, records: Sequence[RoundRecord]) -> str:
+    """Return the page; it opens from disk and needs no network."""
+    rows = "".join(
+        f"<tr><td>{escape(key)}</td><td>{_show(value)}</td></tr>"
+        for key, value in dataclasses.asdict(summary).items()
+    )
+    title = f"{summary.setup}: {summary.attack} against {summary.defense}"
+    return f"""<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{escape(title)}</title><style>{STYLE}</style>
+<h1>{escape(title)}</h1>
+<p>{escape(verdict(summary))}</p>
+<p><b class="ma">main accuracy</b> and <b class="asr">attack success rate</b> in percent by round;
+attacked rounds are marked below the axis, the dotted line is the floor.</p>
+{curves(records, summary.asr_floor_percent)}
+<table>{rows}</table>
+<h2>Configuration</h2><pre>{escape(write_toml(experiment))}</pre>
+</html>
+"""
+
+
+def verdict(summary: Summary) -> str:
+    """Say in a sentence whether the backdoor was kept out."""
+    if summary.attack == "none":
+        return (
+            f"Nobody attacked. The model gets {summary.ma_percent:.1f} % of the test right, and "
+            f"{summary.asr_percent:.1f} % of the poisoned examples get the attacker's label anyway."
+        )
+    excess = summary.excess_asr_percent
+    kept = "was kept out" if excess <= 5 else "got in" if excess >= 50 else "got in partly"
+    return (
+        f"The backdoor {kept}: {summary.asr_percent:.1f} % of unseen poisoned examples got the "
+        f"attacker's label, against {summary.asr_floor_percent:.1f} % if nobody attacks. "
+        f"The accuracy on the main task is {summary.ma_percent:.1f} %."
+    )
+
+
+def curves(records: Sequence[RoundRecord], floor: float) -> str:
+    """Return the two curves as SVG."""
+    last = max((record.round for record in records), default=1)
+
+    def x(index: float) -> float:
+        return LEFT + (WIDTH - LEFT - 8) * (index - 1) / max(1, last - 1)
+
+    def y(percent: float) -> float:
+        return TOP + (HEIGHT - TOP - 34) * (1 - percent / 100)
+
+    def line(name: str, values: list[tuple[int, float]]) -> str:
+        points = " ".join(f"{x(index):.1f},{y(value):.1f}" for index, value in values)
+        colour = f'stroke="var(--{name})" stroke-width="2" fill="none"'
+        return f'<polyline class="{name}" points="{points}" {colour}/>'
+
+    accuracy = [(r.round, r.ma_percent) for r in records if r.ma_percent is not None]
+    success = [(r.round, r.asr_percent) for r in records if r.asr_percent is not None]
+    grid = "".join(
+        f'<line x1="{LEFT}" x2="{WIDTH - 8}" y1="{y(p):.1f}" y2="{y(p):.1f}" stroke="var(--line)"/>'
+        f'<text x="{LEFT - 6}" y="{y(p) + 4:.1f}" text-anchor="end">{p}</text>'
+        for p in range(0, 101, 25)
+    )
+    marks = "".join(
+        f'<path class="attack" d="M{x(r.round):.1f} {y(0) + 4:.1f} l4 7 h-8 z" fill="var(--asr)">'
+        f"<title>round {r.round} was attacked</title></path>"
+        for r in records
+        if r.attackers
+    )
+    dotted = (
+        f'<line x1="{LEFT}" x2="{WIDTH - 8}" y1="{y(floor):.1f}" y2="{y(floor):.1f}" '
+        'stroke="var(--faint)" stroke-dasharray="2 4"/>'
+    )
+    ends = (
+        f'<text x="{LEFT}" y="{HEIGHT - 6}">round 1</text>'
+        f'<text x="{WIDTH - 8}" y="{HEIGHT - 6}" text-anchor="end">round {last}</text>'
+    )
+    body = grid + dotted + line("ma", accuracy) + line("asr", success) + marks + ends
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{body}</svg>'
+
+
+def _show(value: object) -> str:
+    return f"{value:.2f}" if isinstance(value, float) else escape(str(value))
