@@ -209,6 +209,17 @@ def test_unknown_setups_and_scales():
         experiment("digits-edge", "gpu", {})
 
 
+def test_experiments_that_differ_in_the_attack_share_a_floor():
+    base = experiment("digits-edge", "cpu", {})
+    for changes in ({"period": "1"}, {"radius": "3"}, {"defense": "krum"}, {"attack": "pgd"}):
+        other = experiment("digits-edge", "cpu", changes)
+        assert other.key() != base.key()
+        assert other.without_attack().key() == base.without_attack().key()
+    for changes in ({"seed": "1"}, {"rounds": "5"}, {"attack_poison": "50"}, {"alpha": "1"}):
+        other = experiment("digits-edge", "cpu", changes)
+        assert other.without_attack().key() != base.without_attack().key()
+
+
 def test_toml_there_and_back(tmp_path):
     changed = experiment(
         "digits-edge",

@@ -64,6 +64,25 @@ ATTACKS: Mapping[str, AttackKind] = {
 """The attacks by name."""
 
 
+ATTACKERS_ONLY = (
+    "attack_epochs",
+    "attack_learning_rate",
+    "radius",
+    "replacement_radius",
+    "radius_decay",
+    "project_every",
+    "schedule",
+    "period",
+    "first_attack",
+    "last_attack",
+    "attackers",
+    "pool",
+    "server_clean",
+    "checkpoint_every",
+)
+"""Fields that do not matter when nobody attacks fedavg. Who holds which examples does."""
+
+
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """The configuration of a run. A setup and a scale give every field its value."""
@@ -187,6 +206,19 @@ class Experiment:
         if self.schedule == "fixed-pool":
             return FixedPool(self.pool, self.last_attack)
         return FixedFrequency(self.period, self.first_attack, self.last_attack, self.attackers)
+
+    def without_attack(self) -> "Experiment":
+        """Return the experiment whose success rate is the floor: fedavg, and nobody attacks.
+
+        Choices that only matter to attackers fall back on their defaults, so that experiments that
+        differ in nothing else share one floor.
+        """
+        plain: dict[str, Any] = {
+            one.name: one.default for one in dataclasses.fields(self) if one.name in ATTACKERS_ONLY
+        }
+        return dataclasses.replace(
+            self, attack="none", defense="fedavg", defense_settings={}, **plain
+        )
 
     def key(self) -> str:
         """Return a short hash of the whole configuration."""

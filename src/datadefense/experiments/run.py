@@ -140,11 +140,9 @@ class Run:
 
     def floor(self, pool: Pool) -> float:
         """Return the success rate, in percent, of fedavg when nobody attacks: same rounds, seed."""
-        calm = dataclasses.replace(
-            self.experiment, attack="none", defense="fedavg", defense_settings={}
-        )
+        calm = self.experiment.without_attack()
         cached = cache_folder() / "floors" / f"{calm.key()}.json"
-        if calm == self.experiment:
+        if (self.experiment.attack, self.experiment.defense) == ("none", "fedavg"):
             return tail_mean(success_rates(self.records))
         if cached.exists():
             return float(json.loads(cached.read_text(encoding="utf-8"))["asr_percent"])
