@@ -180,8 +180,8 @@ NOTES = (
     "Flower's Bulyan calls `gc.collect()` for each chosen client, at a cost that depends on all "
     "that the process has loaded; without it means the same call after `gc.freeze()`.",
     "Multi-Krum weighs the chosen by examples, as Flower's does.",
-    "Weak DP also draws a Gaussian number for each parameter, which costs more than its two passes; "
-    "it is not among the rules held to 1.3 times `weights @ updates` per pass.",
+    "Weak DP also draws a Gaussian number for each parameter, which costs more than its two "
+    "passes; it is not among the rules held to 1.3 times `weights @ updates` per pass.",
     "FLTrust includes the server's own training: one step of SGD with a linear model, a few "
     "operations on vectors as long as the model.",
     "Extra memory is by how much the call raises the peak of resident memory, as a share of the "
