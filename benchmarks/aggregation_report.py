@@ -179,7 +179,9 @@ NOTES = (
     "the median up to the rounding of float32.",
     "Flower's Bulyan calls `gc.collect()` for each chosen client, at a cost that depends on all "
     "that the process has loaded; without it means the same call after `gc.freeze()`.",
-    "Multi-Krum weighs the chosen by examples, as Flower's does.",
+    "Multi-Krum weighs the chosen by examples, as Flower's does. With 100 clients the two differ "
+    "by one client at the border: ours is the one that float64 chooses "
+    "(tests/defenses/test_flower.py).",
     "Weak DP also draws a Gaussian number for each parameter, which costs more than its two "
     "passes; it is not among the rules held to 1.3 times `weights @ updates` per pass.",
     "FLTrust includes the server's own training: one step of SGD with a linear model, a few "

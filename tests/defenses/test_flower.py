@@ -3,9 +3,11 @@
 import pytest
 import torch
 from benchmarks import flower_replies
+from benchmarks.aggregation import Case, make_round
 
 from datadefense import Round, Server
 from datadefense.defenses import Bulyan, FedAvg, Krum, Median, MultiKrum, TrimmedMean
+from datadefense.defenses.krum import krum_scores
 from datadefense.kernels.distances import squared_distances
 
 multikrum = pytest.importorskip("flwr.serverapp.strategy.multikrum")
@@ -49,6 +51,28 @@ def test_bulyan_given_the_same_choice(round, replies):
     gaps = (ours.params - flower_replies.flatten(arrays)).abs()
     assert gaps.quantile(0.999) < 2e-6
     assert (gaps > 2e-6).sum() <= 3, "more than a few values equally near the median"
+
+
+def test_multi_krum_chooses_as_float64_does_where_flowers_does_not():
+    """The benchmark's round of 100: at the border two scores are 1e-6 apart."""
+    from flwr.app import ArrayRecord
+
+    round = make_round(Case(100, LENET_DIM))
+    exact = torch.zeros(100, 100, dtype=torch.float64)
+    for start in range(0, LENET_DIM, 20_000):
+        part = round.updates[:, start : start + 20_000].double()
+        exact += torch.cdist(part, part, compute_mode="donot_use_mm_for_euclid_dist").square()
+    true_scores = krum_scores(exact, 20)
+    chosen = set(true_scores.argsort()[:80].tolist())
+    ours = MultiKrum(20).aggregate(None, round, Server())
+    assert set(ours.weights.nonzero().flatten().tolist()) == chosen
+    assert torch.allclose(ours.evidence["score"], true_scores, rtol=1e-7)
+
+    records = [
+        ArrayRecord(flower_replies.split(round.global_params + update)) for update in round.updates
+    ]
+    theirs = krum_scores(torch.from_numpy(multikrum.compute_distances(records)).double(), 20)
+    assert set(theirs.argsort()[:80].tolist()) != chosen
 
 
 def test_ours_is_right_where_float32_distances_of_weights_are_not():
