@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from datadefense.experiments.experiment import Experiment
 from datadefense.experiments.run import start
 from datadefense.experiments.setups import SETUPS, experiment
 from datadefense.simulation.pool import Pool
@@ -26,10 +27,15 @@ from datadefense.storage import write_text
 ATTACKS = ("none", "pgd", "pgd-replacement")
 
 
+def configuration(setup: str, attack: str, seed: int) -> Experiment:
+    """Return the experiment as it is configured now; runs of an earlier one are not shown."""
+    changes = {"attack": attack, "seed": str(seed), "defense": "fedavg"}
+    return experiment(setup, "cpu", changes)
+
+
 def run_one(setup: str, attack: str, seed: int, data: Path | None, workers: int) -> dict[str, Any]:
     """Run fedavg at cpu scale and return its summary and the key of its configuration."""
-    changes = {"attack": attack, "seed": str(seed), "defense": "fedavg"}
-    configured = experiment(setup, "cpu", changes)
+    configured = configuration(setup, attack, seed)
     with tempfile.TemporaryDirectory() as folder:
         run = start(configured, Path(folder) / "run", data)
         with Pool(run.federation, workers) as pool:
@@ -48,7 +54,8 @@ def table(runs: list[dict[str, Any]]) -> str:
     """Return the table of all runs: means over seeds, and the least excess of any seed."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for run in runs:
-        groups[run["setup"], run["attack"]].append(run)
+        if run["key"] == configuration(run["setup"], run["attack"], run["seed"]).key():
+            groups[run["setup"], run["attack"]].append(run)
     lines = [
         "# Do the attacks work?",
         "",
@@ -92,8 +99,7 @@ def main() -> None:
     for seed in range(options.seeds):
         for setup in options.setups.split(","):
             for attack in options.attacks.split(","):
-                changes = {"attack": attack, "seed": str(seed), "defense": "fedavg"}
-                if experiment(setup, "cpu", changes).key() in known:
+                if configuration(setup, attack, seed).key() in known:
                     continue
                 runs.append(run_one(setup, attack, seed, options.data, options.workers))
                 with store.open("a") as lines:
