@@ -24,7 +24,7 @@ def draw_round(before: Outcome, outcomes: Sequence[Outcome], path: Path) -> None
     axes.barh(names, rates, color=colours, height=0.7)
     for row, outcome in enumerate(shown):
         axes.text(
-            max(outcome.asr_percent, 0) + 1,
+            max(outcome.asr_percent, before.asr_percent) + 1,
             row,
             f"{outcome.asr_percent:.0f} %",
             va="center",
