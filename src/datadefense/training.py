@@ -94,13 +94,16 @@ class Bench:
             for tensor, view in zip(self.tensors, self._views(params), strict=True):
                 tensor.copy_(view)
 
-    def write_update(self, start: Float[Tensor, " dim"], out: Float[Tensor, " dim"]) -> None:
-        """Write what training changed, parameters less ``start``, into ``out``."""
+    def write_update(
+        self, start: Float[Tensor, " dim"], out: Float[Tensor, " dim"]
+    ) -> Float[Tensor, " dim"]:
+        """Write what training changed, parameters less ``start``, into ``out``; return it."""
         with torch.no_grad():
             for tensor, before, view in zip(
                 self.tensors, self._views(start), self._views(out), strict=True
             ):
                 torch.sub(tensor.to(view.device), before, out=view)
+        return out
 
     def train(
         self,

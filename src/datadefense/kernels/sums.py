@@ -1,9 +1,9 @@
 """Sums along long rows: norms, dot products and weighted sums of updates.
 
-A float32 sum over ten million coordinates loses its last digits (the plain squared norm of a
-VGG-9 update is off by 6e-4). Here the columns are cut into blocks of 512; a block is summed in
-float32 and the blocks in float64, which costs nothing and leaves an error of about 1e-9 (on rows
-whose rounding errors all have one sign, such as constant ones, up to 1e-6).
+A float32 sum over ten million coordinates loses its last digits. Here the columns are cut into
+blocks of 512; a block is summed in float32 and the blocks in float64, which costs nothing and
+leaves an error of about 1e-9 (on rows whose rounding errors all have one sign, such as constant
+ones, up to 1e-6).
 """
 
 import torch

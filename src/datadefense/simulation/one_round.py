@@ -14,7 +14,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from datadefense.attacks.base import Loot, Situation
+from datadefense.attacks.pgd import Pgd
+from datadefense.attacks.schedule import EXTRA
 from datadefense.data.digits import load_digits_edge
+from datadefense.data.partition import dirichlet
 from datadefense.defended_round import defend
 from datadefense.defenses.base import Defense
 from datadefense.examples import Examples
@@ -23,13 +27,12 @@ from datadefense.models.lenet import lenet
 from datadefense.params import Layout, predictor
 from datadefense.rng import derive_seed, generator
 from datadefense.round import Round
-from datadefense.server import Predict, Server
-from datadefense.training import Sgd
+from datadefense.server import Server
+from datadefense.training import Bench, Sgd
 
-HONEST, EXAMPLES = 9, 80
-ATTACKER = "attacker"
-RADIUS = 1.0
-"""Radius of the attacker's ball before scaling."""
+HONEST, EXAMPLES, POISON = 9, 80, 66
+"""Honest clients, their examples on average, and poisoned examples of the attacker."""
+ATTACK = Pgd(epochs=5, learning_rate=0.02, radius=1.0, replacement=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,45 +69,44 @@ class Outcome:
 def attacked_round(seed: int = 0) -> AttackedRound:
     """Train a warm start, nine honest clients and one attacker; a few seconds of work."""
     digits = load_digits_edge(seed)
+    order = torch.randperm(len(digits.train), generator=generator(seed, "deal"))
+    warm, root, spare, hands = (
+        digits.train.take(hand) for hand in torch.split(order, [800, 100, 100, 3000])
+    )
+    strange = torch.randperm(len(digits.edge_case), generator=generator(seed, "poison"))
+    loot = Loot(spare, digits.edge_case.take(strange[:POISON]))
+    honest = hands.take(torch.arange(HONEST * EXAMPLES))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(seed, "model"))
         module = lenet()
     layout = Layout.of_module(module)
     predict = predictor(module, layout)
-    order = torch.randperm(len(digits.train), generator=generator(seed, "deal"))
-    warm, root, spare, shards = torch.split(order, [800, 100, 100, len(order) - 1000])
-    start = Sgd(epochs=5, learning_rate=0.01).train(
-        predict,
-        layout.flatten(dict(module.named_parameters())),
-        digits.train.take(warm),
-        generator(seed, "warm start"),
-    )
-    rows: list[Tensor] = []
-    training = Sgd(epochs=2, learning_rate=0.01)
-    for client, own in enumerate(_deal(digits.train.labels[shards], seed)):
-        draw = generator(seed, "client", client)
-        trained = training.train(predict, start, digits.train.take(shards[own]), draw)
-        rows.append(trained - start)
-    poison = torch.randperm(len(digits.edge_case), generator=generator(seed, "poison"))
-    clean, poisoned = digits.train.take(spare), digits.edge_case.take(poison[:66])
-    attacker_data = Examples(
-        torch.cat([clean.inputs, poisoned.inputs]), torch.cat([clean.labels, poisoned.labels])
-    )
-    counts = [EXAMPLES] * HONEST + [len(attacker_data)]
-    boost = sum(counts) / len(attacker_data)
-    rows.append(boost * _attack(predict, start, attacker_data, seed))
+    bench = Bench(module, layout)
+    bench.train(Sgd(epochs=5), warm, generator(seed, "warm start"))
+    start = bench.write_update(torch.zeros(layout.dim), torch.empty(layout.dim))
+
+    training = Sgd(epochs=2)
+    parts = dirichlet(honest.labels, HONEST, 0.5, generator(seed, "partition"))
+    counts = [*map(len, parts), len(loot.mixed())]
+    updates = torch.empty(len(counts), layout.dim)
+    for client, part in enumerate(parts):
+        bench.load(start)
+        bench.train(training, honest.take(part), generator(seed, "client", client))
+        bench.write_update(start, updates[client])
+    situation = Situation(1, start, None, sum(counts), (0, 1), training, None, seed)
+    updates[-1] = ATTACK.update(bench, loot, situation)
     return AttackedRound(
         Round(
             index=1,
             global_params=start,
-            updates=torch.stack(rows),
+            updates=updates,
             num_examples=torch.tensor(counts),
-            client_ids=(*(f"client-{j}" for j in range(HONEST)), ATTACKER),
+            client_ids=(*(f"client-{j}" for j in range(HONEST)), EXTRA),
         ),
         layout,
-        Server(predict, digits.train.take(root), seed),
+        Server(predict, root, seed),
         digits.test,
-        digits.edge_case.take(poison[66:]),
+        digits.edge_case.take(strange[POISON:]),
     )
 
 
@@ -118,27 +120,3 @@ def try_defenses(attacked: AttackedRound, defenses: Iterable[Defense[Any]]) -> I
         accuracy, success = attacked.score(result.params)
         weight = None if result.weights is None else float(result.weights[-1])
         yield Outcome(defense.name, accuracy, success, weight, result.report.get("fallback"))
-
-
-def _deal(labels: Tensor, seed: int) -> list[Tensor]:
-    """Deal each client EXAMPLES of its own, its classes mixed by a Dirichlet(0.5) draw."""
-    draw = generator(seed, "partition")
-    left = torch.ones(len(labels))
-    hands: list[Tensor] = []
-    for _ in range(HONEST):
-        mix = torch._sample_dirichlet(torch.full((10,), 0.5), generator=draw)
-        hand = torch.multinomial((mix[labels] + 1e-6) * left, EXAMPLES, generator=draw)
-        left[hand] = 0
-        hands.append(hand)
-    return hands
-
-
-def _attack(predict: Predict, start: Tensor, examples: Examples, seed: int) -> Tensor:
-    """Return the attacker's update before scaling: trained an epoch at a time, projected after."""
-    params = start
-    training = Sgd(epochs=1, learning_rate=0.02)
-    for epoch in range(5):
-        params = training.train(predict, params, examples, generator(seed, "attacker", epoch))
-        update = params - start
-        params = start + update * min(1.0, RADIUS / float(update.norm()))
-    return params - start
