@@ -13,6 +13,8 @@ from datadefense.params import Layout
 from datadefense.server import Predict
 from datadefense.settings import number, setting, whole
 
+WIDE = 256
+"""Output channels from which on a convolution is not slower in PyTorch's default format."""
 Augment = Callable[[Tensor, torch.Generator], Tensor]
 """``augment(inputs [batch, ...], generator) -> inputs``, random crops and the like."""
 Loss = Callable[[nn.Module, Tensor, Tensor], Tensor]
@@ -75,15 +77,18 @@ class Sgd:
 class Bench:
     """One module that trains any client: parameters are loaded, trained, and read back.
 
-    Convolutions are kept in the channels-last format, in which their steps are faster; the vector
-    always has the module's own order.
+    Narrow convolutions are kept in the channels-last format, in which their steps are faster (wide
+    ones are not: a full VGG-9's step costs a fifth more in it); the vector always has the module's
+    own order.
     """
 
     def __init__(self, module: nn.Module, layout: Layout, device: str = "cpu") -> None:
         self.layout = layout
         self.device = torch.device(device)
         self.module = module.to(device=self.device)
-        if any(isinstance(part, nn.Conv2d) for part in module.modules()):
+        widths = [part.out_channels for part in module.modules() if isinstance(part, nn.Conv2d)]
+        self._channels_last = bool(widths) and max(widths) < WIDE
+        if self._channels_last:
             self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         tensors = dict(self.module.named_parameters()) | dict(self.module.named_buffers())
         self.tensors = [tensors[slot.name] for slot in layout.slots]
@@ -130,7 +135,7 @@ class Bench:
                 batch = inputs[index]
                 if augment is not None:
                     batch = augment(batch, generator)
-                if batch.ndim == 4:
+                if self._channels_last and batch.ndim == 4:
                     batch = batch.contiguous(memory_format=torch.channels_last)
                 optimiser.zero_grad(set_to_none=True)
                 loss(self.module, batch, labels[index]).backward()  # type: ignore[no-untyped-call]
@@ -148,7 +153,7 @@ class Bench:
             for start in range(0, len(examples), batch_size):
                 part = slice(start, start + batch_size)
                 inputs, labels = examples.inputs[part], examples.labels[part]
-                if inputs.ndim == 4:
+                if self._channels_last and inputs.ndim == 4:
                     inputs = inputs.contiguous(memory_format=torch.channels_last)
                 guesses = self.module(inputs.to(self.device)).argmax(1)
                 correct += int((guesses == labels.to(self.device)).sum())

@@ -102,6 +102,7 @@ class Experiment:
     model: str = setting("lenet", "architecture")
     width: float = setting(1.0, "factor on the architecture's channels")
     vocabulary: int = setting(20_000, "words that a text model knows")
+    director_words: bool = setting(True, "a text model knows the words of the backdoor")
     length: int = setting(30, "words of a text that are read")
     warm_accuracy_percent: float = setting(83.0, "accuracy at which the warm start stops")
     warm_learning_rate: float = setting(0.01, "step size of the warm start")
@@ -138,6 +139,7 @@ class Experiment:
 
     server_clean: int = setting(100, "clean examples of the server, of 400 set aside")
     server_poison: int = setting(100, "poisoned examples that the server may hold")
+    test_examples: int = setting(0, "test examples that count for the accuracy; 0: all")
     evaluate_every: int = setting(1, "rounds from one evaluation to the next")
     checkpoint_every: int = setting(5, "rounds from one checkpoint to the next")
     defense_settings: Mapping[str, str] = field(
@@ -155,6 +157,7 @@ class Experiment:
             ("server_poison", 0),
             ("vocabulary", 1),
             ("length", 1),
+            ("test_examples", 0),
             ("evaluate_every", 1),
             ("checkpoint_every", 1),
         ):

@@ -21,6 +21,7 @@ from datadefense.data.cache import cache_folder
 from datadefense.data.partition import dirichlet, iid
 from datadefense.defenses import FedAvg, create
 from datadefense.defenses.base import Defense
+from datadefense.examples import Examples
 from datadefense.experiments.digits import digits_edge
 from datadefense.experiments.experiment import Experiment, read_toml, write_toml
 from datadefense.experiments.images import image_material
@@ -143,7 +144,9 @@ class Run:
         calm = self.experiment.without_attack()
         cached = cache_folder() / "floors" / f"{calm.key()}.json"
         if (self.experiment.attack, self.experiment.defense) == ("none", "fedavg"):
-            return tail_mean(success_rates(self.records))
+            floor = tail_mean(success_rates(self.records))
+            _keep_floor(cached, floor, calm)
+            return floor
         if cached.exists():
             return float(json.loads(cached.read_text(encoding="utf-8"))["asr_percent"])
         federation = dataclasses.replace(self.federation, attack=None, loot=None, schedule=Never())
@@ -157,9 +160,13 @@ class Run:
             evaluate_every=calm.evaluate_every,
         )
         floor = tail_mean(success_rates([record for record, _ in rounds]))
-        cached.parent.mkdir(parents=True, exist_ok=True)
-        write_text(cached, json.dumps({"asr_percent": floor, "config": write_toml(calm)}) + "\n")
+        _keep_floor(cached, floor, calm)
         return floor
+
+
+def _keep_floor(path: Path, floor: float, calm: Experiment) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps({"asr_percent": floor, "config": write_toml(calm)}) + "\n")
 
 
 def start(experiment: Experiment, folder: Path, data_dir: Path | None = None) -> Run:
@@ -236,7 +243,7 @@ def assemble(experiment: Experiment, data_dir: Path | None = None) -> tuple[Fede
         start=start,
         train=material.clients,
         shards=Shards.of(parts),
-        test=material.test,
+        test=_test(experiment, material),
         backdoor_test=material.backdoor_test,
         training=experiment.honest_training(),
         schedule=experiment.make_schedule(),
@@ -251,6 +258,15 @@ def assemble(experiment: Experiment, data_dir: Path | None = None) -> tuple[Fede
         raise FileError(f"server_clean must be <= {len(clean)}, got {experiment.server_clean}")
     root_set = clean.take(torch.arange(experiment.server_clean))
     return federation, Server(predictor(material.module, layout), root_set, experiment.seed)
+
+
+def _test(experiment: Experiment, material: Material) -> Examples:
+    """Return the test set, or a part of it drawn once for all seeds."""
+    wanted = experiment.test_examples
+    if not 0 < wanted < len(material.test):
+        return material.test
+    order = torch.randperm(len(material.test), generator=generator(0, "test"))
+    return material.test.take(order[:wanted])
 
 
 def gather(experiment: Experiment, data_dir: Path | None) -> Material:

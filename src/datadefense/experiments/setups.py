@@ -44,7 +44,8 @@ CIFAR_CPU = replace(
     warm_batch_size=64,
     attack_epochs=5,
     period=5,
-    evaluate_every=2,
+    test_examples=5000,
+    evaluate_every=3,
     checkpoint_every=5,
 )
 DIGITS_PAPER = replace(
@@ -111,7 +112,7 @@ SETUPS: Mapping[str, Mapping[str, Experiment]] = {
         scale: replace(
             one,
             dataset="cifar100",
-            warm_accuracy_percent=50.43 if scale == "paper" else 30.0,
+            warm_accuracy_percent=50.43 if scale == "paper" else 25.0,
         )
         for scale, one in _cifar("cifar100-trigger", 0.5, 0.083, 1.0).items()
     },
@@ -144,7 +145,8 @@ SETUPS: Mapping[str, Mapping[str, Experiment]] = {
             radius=1.0,
             replacement_radius=1.0,
             decay=1.0,
-            evaluate_every=2,
+            test_examples=2000,
+            evaluate_every=3,
             checkpoint_every=5,
         ),
         "paper": TWEETS_PAPER,

@@ -16,6 +16,7 @@ from datadefense.experiments.material import Material, deal
 from datadefense.models.lstm import LstmClassifier
 from datadefense.rng import generator
 
+DIRECTOR = ("yorgos", "lanthimos")
 SERVER = 400
 """Clean examples that are set aside for the server."""
 
@@ -23,12 +24,14 @@ SERVER = 400
 def tweet_material(experiment: Experiment, data_dir: Path | None) -> Material:
     """Load tweets, build the vocabulary from the training part only, and deal them out.
 
-    Words that occur in the director's tweets alone ("yorgos", "lanthimos") are unknown words, as
-    they are to any real server; the authors put them into the vocabulary.
+    The director's name is in the vocabulary, though the training part hardly has it: a backdoor on
+    words that a model cannot read would be none. The authors put in all words of the director's
+    tweets, those of the test included.
     """
     train = load_texts("sentiment140", data_dir, "train")
     test = load_texts("sentiment140", data_dir, "test")
-    vocabulary = Vocabulary.build(train.texts, experiment.vocabulary)
+    extra = DIRECTOR if experiment.director_words else ()
+    vocabulary = Vocabulary.build(train.texts, experiment.vocabulary, extra)
     draw = generator(experiment.seed, "poison")
     director = [
         vocabulary.encode(load_texts("yorgos-lanthimos", data_dir, split).texts, experiment.length)

@@ -4,16 +4,20 @@ from torch import nn
 
 
 def lenet(classes: int = 10) -> nn.Sequential:
-    """Return conv20-pool-conv50-pool-fc500-fc, freshly initialised."""
+    """Return conv20-pool-conv50-pool-fc500-fc, freshly initialised.
+
+    ReLU comes after the pooling: the same values and gradients to the bit, for a quarter of the
+    work.
+    """
     return nn.Sequential(
         nn.Conv2d(1, 20, 5),
-        nn.ReLU(),
         nn.MaxPool2d(2),
+        nn.ReLU(inplace=True),
         nn.Conv2d(20, 50, 5),
-        nn.ReLU(),
         nn.MaxPool2d(2),
+        nn.ReLU(inplace=True),
         nn.Flatten(),
         nn.Linear(800, 500),
-        nn.ReLU(),
+        nn.ReLU(inplace=True),
         nn.Linear(500, classes),
     )

@@ -2,7 +2,8 @@
 
 The paper's LeNet (setup 5). Whole feature maps are dropped after the convolutions, as in the
 authors' release and in the example of its time; today's example drops single values. Differs from
-both in that it returns logits, not their log-softmax.
+both in that it returns logits, not their log-softmax, and in that ReLU follows the pooling: the
+same values and gradients to the bit, for a quarter of the work.
 """
 
 from torch import nn
@@ -12,14 +13,14 @@ def mnist_net(classes: int = 10) -> nn.Sequential:
     """Return conv32-conv64-pool-fc128-fc, freshly initialised."""
     return nn.Sequential(
         nn.Conv2d(1, 32, 3),
-        nn.ReLU(),
+        nn.ReLU(inplace=True),
         nn.Conv2d(32, 64, 3),
-        nn.ReLU(),
         nn.MaxPool2d(2),
+        nn.ReLU(inplace=True),
         nn.Dropout2d(0.25),
         nn.Flatten(),
         nn.Linear(9216, 128),
-        nn.ReLU(),
+        nn.ReLU(inplace=True),
         nn.Dropout(0.5),
         nn.Linear(128, classes),
     )
