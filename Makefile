@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench bench-engine clean
 
 demo: $(VENV)/.installed-demo  ## Attack one federated round and show what each defense makes of it
 	$(BIN)/datadefense demo
@@ -21,6 +21,9 @@ check: $(VENV)/.installed-dev  ## Format, lint, types, import contracts
 bench: $(VENV)/.installed-dev  ## Time every rule beside Flower's and the memory limit
 	$(BIN)/python -m benchmarks.aggregation
 
+bench-engine: $(VENV)/.installed-bench  ## Time the engine beside its ceiling, Flower's simulation and pfl
+	$(BIN)/python -m benchmarks.engine $(if $(PFL_PYTHON),--pfl-python $(PFL_PYTHON))
+
 clean:  ## Forget the virtual environment and all caches
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
@@ -35,3 +38,7 @@ $(VENV)/.installed-demo: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) --editable '.[dev]'
 	touch $@ $(VENV)/.installed-demo
+
+$(VENV)/.installed-bench: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[bench]'
+	touch $@ $(VENV)/.installed-dev $(VENV)/.installed-demo

@@ -135,7 +135,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
         part.write_text("half")
         raise OSError("disk full")
 
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(OSError, match=f"disk full: '{target}'"):
         write_atomically(target, fail)
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]

@@ -1,10 +1,13 @@
 import copy
+import subprocess
+import sys
 
 import pytest
 import torch
 from torch import nn
 
-from datadefense import Examples, Layout, predictor
+from datadefense import Examples, Layout, params, predictor
+from datadefense.params import WIDE
 from datadefense.settings import SettingsError
 from datadefense.training import Bench, Sgd
 
@@ -53,6 +56,91 @@ def test_a_bench_forgets_the_client_before():
         updates.append(torch.empty_like(start))
         bench.write_update(start, updates[-1])
     assert torch.equal(*updates)
+
+
+def colour_net(width):
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, width, 3), nn.ReLU(), nn.Flatten(), nn.Linear(16 * width, 3))
+
+
+@pytest.mark.parametrize(("width", "narrow"), [(4, True), (WIDE - 1, True), (WIDE, False)])
+def test_only_narrow_nets_are_kept_channels_last(width, narrow):
+    module = colour_net(width)
+    layout, start = Layout.of_module(module), vector_of(module)
+    bench = Bench(copy.deepcopy(module), layout)
+    weight = bench.tensors[0]
+    assert weight.is_contiguous(memory_format=torch.channels_last) is narrow
+    assert weight.is_contiguous() is not narrow
+    origin = torch.zeros_like(start)
+    assert torch.equal(bench.write_update(origin, torch.empty_like(start)), start)
+    other = torch.randn(len(start), generator=torch.Generator().manual_seed(2))
+    bench.load(other)
+    assert torch.equal(weight.flatten(), other[: weight.numel()])
+    assert torch.equal(bench.write_update(origin, torch.empty_like(start)), other)
+
+
+def test_the_format_does_not_matter_to_the_vector(monkeypatch):
+    module = colour_net(6)
+    layout, start = Layout.of_module(module), vector_of(module)
+    draw = torch.Generator().manual_seed(1)
+    pictures = Examples(torch.randn(20, 3, 6, 6, generator=draw), torch.arange(20) % 3)
+    updates = []
+    for wide in (WIDE, 1):
+        monkeypatch.setattr(params, "WIDE", wide)
+        bench = Bench(copy.deepcopy(module), layout)
+        bench.load(start)
+        bench.train(Sgd(2, 8), pictures, torch.Generator().manual_seed(5))
+        updates.append(bench.write_update(start, torch.empty_like(start)))
+    torch.testing.assert_close(*updates)
+
+
+class Forked(nn.Module):
+    """A net with a layer that no loss depends on."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.unused, self.used = nn.Linear(4, 2), conv_net()
+
+    def forward(self, inputs):
+        return self.used(inputs)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("make", [conv_net, Forked])
+def test_a_step_is_that_of_torch_to_the_bit(make, momentum):
+    sgd = Sgd(2, 8, 0.05, momentum, 0.01)
+    module = make()
+    layout = Layout.of_module(module)
+    bench = Bench(module, layout)
+    bench.train(sgd, digits(), torch.Generator().manual_seed(5))
+    other = make().to(memory_format=torch.channels_last)
+    slow = torch.optim.SGD(other.parameters(), 0.05, momentum, weight_decay=0.01, fused=True)
+    draw = torch.Generator().manual_seed(5)
+    for _ in range(2):
+        for index in torch.split(torch.randperm(20, generator=draw), 8):
+            batch = digits().take(index)
+            slow.zero_grad()
+            inputs = batch.inputs.contiguous(memory_format=torch.channels_last)
+            nn.functional.cross_entropy(other(inputs), batch.labels).backward()
+            slow.step()
+    pairs = zip(module.parameters(), other.parameters(), strict=True)
+    assert all(torch.equal(one, two) for one, two in pairs)
+
+
+def test_training_does_not_load_the_compiler():
+    """PyTorch's optimiser classes do, which takes every process a second."""
+    code = """
+import sys, torch
+from torch import nn
+from datadefense import Examples, Layout
+from datadefense.training import Bench, Sgd
+module = nn.Linear(2, 2)
+bench = Bench(module, Layout.of_module(module))
+bench.train(Sgd(), Examples(torch.ones(4, 2), torch.zeros(4).long()), torch.Generator())
+sys.exit("torch._dynamo" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_counting_is_accuracy():

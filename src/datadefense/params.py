@@ -22,6 +22,8 @@ from torch.func import functional_call
 
 from datadefense.server import Predict
 
+WIDE = 256
+"""Output channels from which on a convolution is not slower in PyTorch's default format."""
 BufferPolicy = Literal["refuse", "keep", "aggregate"]
 BATCH_NORM_BUFFERS = ("running_mean", "running_var", "num_batches_tracked")
 """Last parts of names by which buffers are known in a plain state dict."""
@@ -222,15 +224,36 @@ def predictor(module: nn.Module, layout: Layout) -> Predict:
     """Return the module as a function of its parameter vector, in evaluation mode.
 
     The module is copied, so later training of it changes nothing here; kept buffers have the
-    values that they have now.
+    values that they have now. Narrow convolutions compute in the channels-last format.
     """
     frozen = copy.deepcopy(module).eval().requires_grad_(False)
+    narrow = is_narrow(module)
 
     def predict(params: Tensor, inputs: Tensor) -> Tensor:
-        logits: Tensor = functional_call(frozen, layout.unflatten(params), (inputs,))
+        tensors = layout.unflatten(params)
+        if narrow:
+            tensors = {name: channels_last(tensor) for name, tensor in tensors.items()}
+            inputs = channels_last(inputs)
+        logits: Tensor = functional_call(frozen, tensors, (inputs,))
         return logits
 
     return predict
+
+
+def is_narrow(module: nn.Module) -> bool:
+    """Say whether the module has convolutions that are all faster in the channels-last format.
+
+    A LeNet's pass takes a third of the time in it; a full VGG-9's step a fifth more.
+    """
+    widths = [part.out_channels for part in module.modules() if isinstance(part, nn.Conv2d)]
+    return bool(widths) and max(widths) < WIDE
+
+
+def channels_last(tensor: Tensor) -> Tensor:
+    """Return images or their filters in the channels-last format, anything else as it is."""
+    if tensor.ndim != 4:
+        return tensor
+    return tensor.contiguous(memory_format=torch.channels_last)
 
 
 def _shorten(names: Collection[str], limit: int = 5) -> str:

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from datadefense.defense_set import DefenseSet
 from datadefense.examples import Examples
 from datadefense.rng import generator
 
@@ -27,11 +28,13 @@ class Server:
         predict: the model as a function of its parameter vector.
         clean: examples that the server knows to be clean.
         seed: root of all randomness of the defense.
+        defense_set: examples of which some are poisoned and a few known to be clean.
     """
 
     predict: Predict | None = None
     clean: Examples | None = None
     seed: int = 0
+    defense_set: DefenseSet | None = None
 
     def generator(self, *name: str | int) -> torch.Generator:
         """Return the generator called ``name``: same name, same numbers, in any order."""

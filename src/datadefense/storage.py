@@ -7,6 +7,7 @@ dicts are integers or texts.
 """
 
 import dataclasses
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -28,7 +29,8 @@ class StateError(ValueError):
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     """Let ``write`` fill a new file beside ``path``, then put it in place in one step.
 
-    Whoever reads ``path`` sees the old content or the new, never a part of it.
+    Whoever reads ``path`` sees the old content or the new, never a part of it. An error of the disk
+    names ``path``.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -36,6 +38,9 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         with part.open("rb") as file:
             os.fsync(file.fileno())
         part.replace(path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OSError(error.errno or errno.EIO, reason, str(path)) from error
     finally:
         part.unlink(missing_ok=True)
 
@@ -53,7 +58,7 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str
         try:
             save_file(solid, part, metadata)
         except SafetensorError as error:
-            raise OSError(f"cannot write {path}: {error}") from error
+            raise OSError(errno.EIO, str(error)) from error
 
     write_atomically(path, write)
 

@@ -7,14 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.optim.sgd import sgd as sgd_step
 
 from datadefense.examples import Examples
-from datadefense.params import Layout
+from datadefense.params import Layout, channels_last, is_narrow
 from datadefense.server import Predict
 from datadefense.settings import number, setting, whole
 
-WIDE = 256
-"""Output channels from which on a convolution is not slower in PyTorch's default format."""
 Augment = Callable[[Tensor, torch.Generator], Tensor]
 """``augment(inputs [batch, ...], generator) -> inputs``, random crops and the like."""
 Loss = Callable[[nn.Module, Tensor, Tensor], Tensor]
@@ -86,8 +85,7 @@ class Bench:
         self.layout = layout
         self.device = torch.device(device)
         self.module = module.to(device=self.device)
-        widths = [part.out_channels for part in module.modules() if isinstance(part, nn.Conv2d)]
-        self._channels_last = bool(widths) and max(widths) < WIDE
+        self._channels_last = is_narrow(module)
         if self._channels_last:
             self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         tensors = dict(self.module.named_parameters()) | dict(self.module.named_buffers())
@@ -124,9 +122,7 @@ class Bench:
         """Train in place on shuffled mini-batches; ``before_step`` may change the gradients."""
         self.module.train()
         parameters = [tensor for tensor in self.tensors if tensor.requires_grad]
-        optimiser = torch.optim.SGD(
-            parameters, sgd.learning_rate, sgd.momentum, weight_decay=sgd.weight_decay, fused=True
-        )
+        velocities: list[Tensor | None] = [None] * len(parameters)
         inputs, labels = examples.inputs.to(self.device), examples.labels.to(self.device)
         for _ in range(sgd.epochs):
             order = torch.randperm(len(examples), generator=generator)
@@ -135,13 +131,14 @@ class Bench:
                 batch = inputs[index]
                 if augment is not None:
                     batch = augment(batch, generator)
-                if self._channels_last and batch.ndim == 4:
-                    batch = batch.contiguous(memory_format=torch.channels_last)
-                optimiser.zero_grad(set_to_none=True)
+                if self._channels_last:
+                    batch = channels_last(batch)
+                for parameter in parameters:
+                    parameter.grad = None
                 loss(self.module, batch, labels[index]).backward()  # type: ignore[no-untyped-call]
                 if before_step is not None:
                     before_step()
-                optimiser.step()
+                _step(sgd, parameters, velocities)
                 if after_step is not None:
                     after_step(step, step == len(batches) - 1)
 
@@ -153,11 +150,36 @@ class Bench:
             for start in range(0, len(examples), batch_size):
                 part = slice(start, start + batch_size)
                 inputs, labels = examples.inputs[part], examples.labels[part]
-                if self._channels_last and inputs.ndim == 4:
-                    inputs = inputs.contiguous(memory_format=torch.channels_last)
+                if self._channels_last:
+                    inputs = channels_last(inputs)
                 guesses = self.module(inputs.to(self.device)).argmax(1)
                 correct += int((guesses == labels.to(self.device)).sum())
         return correct
 
     def _views(self, vector: Float[Tensor, " dim"]) -> list[Tensor]:
         return [vector[slot.start : slot.stop].view(slot.shape) for slot in self.layout.slots]
+
+
+@torch.no_grad()
+def _step(sgd: Sgd, parameters: list[Tensor], velocities: list[Tensor | None]) -> None:
+    """Take one step along the gradients; parameters without one stay.
+
+    What ``torch.optim.SGD`` does, to the bit, without making one: the first in a process loads
+    PyTorch's compiler, which takes a second.
+    """
+    used = [row for row, parameter in enumerate(parameters) if parameter.grad is not None]
+    kept = [velocities[row] for row in used]
+    sgd_step(
+        [parameters[row] for row in used],
+        [gradient for parameter in parameters if (gradient := parameter.grad) is not None],
+        kept,
+        fused=True,
+        weight_decay=sgd.weight_decay,
+        momentum=sgd.momentum,
+        lr=sgd.learning_rate,
+        dampening=0.0,
+        nesterov=False,
+        maximize=False,
+    )
+    for row, velocity in zip(used, kept, strict=True):
+        velocities[row] = velocity

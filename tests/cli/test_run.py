@@ -1,86 +1,58 @@
 """``datadefense run``, ``resume``, ``list`` and ``data`` as a user types them."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.data.folders import write_ardis, write_mnist
+
+from datadefense.experiments.experiment import read_toml
+from datadefense.experiments.run import assemble
 
 pytest.importorskip("mlxtend")
 pytest.importorskip("sklearn")
 
-QUICK = [
-    item
-    for pair in (
-        "clients=12",
-        "clients_per_round=4",
-        "epochs=1",
-        "attack_epochs=1",
-        "period=2",
-        "warm_accuracy_percent=20",
-        "checkpoint_every=1",
-    )
-    for item in ("--set", pair)
-]
-
 
 @pytest.fixture
-def datadefense(tmp_path):
-    environment = {**os.environ, "DATADEFENSE_CACHE": str(tmp_path / "cache"), "COLUMNS": "200"}
-    environment.pop("DATADEFENSE_DATA", None)
-
-    def call(*arguments, **options):
-        command = [sys.executable, "-m", "datadefense", *map(str, arguments)]
-        start = subprocess.Popen if options.pop("background", False) else subprocess.run
-        return start(
-            command,
-            env=environment,
-            cwd=tmp_path,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            **options,
+def run(datadefense, quick):
+    def call(out, *extra):
+        return datadefense(
+            "run", "--setup", "digits-edge", "--rounds", 3, *quick, "--out", out, *extra
         )
 
     return call
 
 
-def run(datadefense, out, *extra, **options):
-    return datadefense(
-        "run", "--setup", "digits-edge", "--rounds", 3, *QUICK, "--out", out, *extra, **options
-    )
-
-
-def test_a_run_from_the_command_line(datadefense, tmp_path):
-    done = run(datadefense, "a", "--defense", "sparsefed", "--workers", 0)
+def test_a_run_from_the_command_line(run, tmp_path):
+    done = run("a", "--defense", "sparsefed", "--workers", 0)
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    warm, *lines = done.stdout.splitlines()
+    assert warm.startswith("warm start  ")
     assert lines[0].startswith("round 1/3  MA ")
     assert lines[0].endswith("attacked")
     assert lines[3].startswith("digits-edge, pgd-replacement against sparsefed: MA ")
     summary = json.loads((tmp_path / "a" / "summary.json").read_text())
     assert summary["defense"] == "sparsefed"
-    other = run(datadefense, "b", "--defense", "sparsefed", "--workers", 2)
+    other = run("b", "--defense", "sparsefed", "--workers", 2)
     assert other.returncode == 0, other.stderr
+    assert other.stdout.startswith("round 1/3  MA ")
     one, two = (load_file(tmp_path / name / "checkpoint.safetensors") for name in "ab")
     assert all(torch.equal(one[key], two[key]) for key in one)
-    assert "holds a run already" in run(datadefense, "a").stderr
+    assert "holds a run already" in run("a").stderr
 
 
-def test_stopping_with_control_c_and_resuming(datadefense, tmp_path):
+def test_stopping_with_control_c_and_resuming(datadefense, quick, tmp_path):
     running = datadefense(
         "run",
         "--setup",
         "digits-edge",
         "--rounds",
         400,
-        *QUICK,
+        *quick,
         "--out",
         "a",
         "--workers",
@@ -103,6 +75,40 @@ def test_stopping_with_control_c_and_resuming(datadefense, tmp_path):
     resumed = datadefense("resume", "a", "--workers", 0)
     assert resumed.returncode == 0, resumed.stderr
     assert resumed.stdout.splitlines()[0].startswith(f"round {done + 1}/{done + 2}")
+
+
+def test_strange_sevens_in_their_official_format(datadefense, tmp_path):
+    """emnist-ardis from text files and IDX files, to a summary."""
+    write_mnist(tmp_path / "data", 700, 100)
+    write_ardis(tmp_path / "data", 300, 100)
+    settings = (
+        "dataset=mnist",
+        "clients=15",
+        "clients_per_round=4",
+        "attack_clean=20",
+        "attack_poison=12",
+        "server_poison=8",
+        "attack_epochs=1",
+        "evaluate_every=1",
+        "warm_accuracy_percent=30",
+        "warm_learning_rate=0.02",
+    )
+    done = datadefense(
+        *("run", "--setup", "emnist-ardis", "--rounds", 2, "--workers", 0),
+        *("--data", "data", "--out", "a"),
+        *(word for pair in settings for word in ("--set", pair)),
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("warm start  ")
+    summary = json.loads((tmp_path / "a" / "summary.json").read_text())
+    assert (summary["setup"], summary["rounds"]) == ("emnist-ardis", 2)
+    assert summary["ma_percent"] > 20
+    assert summary["seconds_attack"] > 0
+    assert 'dataset = "mnist"' in (tmp_path / "a" / "config.toml").read_text()
+    config = read_toml(tmp_path / "a" / "config.toml")
+    federation, _ = assemble(config, tmp_path / "data")
+    assert federation.backdoor_test.labels.tolist() == [1] * 10
+    assert (len(federation.loot.clean), len(federation.loot.poison)) == (20, 12)
 
 
 @pytest.mark.parametrize(

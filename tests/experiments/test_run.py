@@ -1,4 +1,5 @@
 import dataclasses
+import errno
 import json
 import multiprocessing
 import random
@@ -10,7 +11,7 @@ from tests.simulation.tiny import tiny_federation
 from datadefense import Server
 from datadefense.experiments import run as run_module
 from datadefense.experiments.experiment import Experiment, read_toml, write_toml
-from datadefense.experiments.run import Run, read_rounds, restore, resume, start
+from datadefense.experiments.run import Run, _test, assemble, read_rounds, restore, resume, start
 from datadefense.experiments.setups import experiment
 from datadefense.files import FileError
 from datadefense.settings import SettingsError
@@ -82,6 +83,14 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, whole, data
     run = restore(TINY, folder, tiny_federation(), Server())
     assert run.progress.round == 10
     assert "trying the checkpoint before it" in datadefense_log.text
+    run.save()
+    assert [path.name for path in sorted(folder.glob("*.safetensors"))] == [
+        "checkpoint.previous.safetensors",
+        "checkpoint.safetensors",
+        "damaged-checkpoint.safetensors",
+    ]
+    checkpoint.write_bytes(b"")
+    assert restore(TINY, folder, tiny_federation(), Server()).progress.round == 10
     assert same(carry_on(folder), folder, whole)
     for name in ("checkpoint.safetensors", "checkpoint.previous.safetensors"):
         (folder / name).write_bytes(b"")
@@ -181,6 +190,101 @@ def test_the_floor_is_measured_once(tmp_path, monkeypatch):
         assert calm.floor(pool) == pytest.approx(floor) == pytest.approx(sum(rates) / 3)
 
 
+@pytest.mark.usefixtures("cache")
+def test_a_calm_fedavg_run_leaves_the_floor_for_attacked_ones(tmp_path, monkeypatch):
+    calm = start(experiment("digits-edge", "cpu", QUICK | {"attack": "none"}), tmp_path / "calm")
+    with Pool(calm.federation) as pool:
+        rates = [record.asr_percent for record in calm.rounds(pool)]
+        assert calm.finish(pool).asr_floor_percent == pytest.approx(sum(rates) / 3)
+    attacked = start(experiment("digits-edge", "cpu", QUICK), tmp_path / "attacked")
+    monkeypatch.setattr(run_module, "simulate", None)
+    with Pool(attacked.federation) as pool:
+        assert attacked.floor(pool) == pytest.approx(sum(rates) / 3)
+
+
+def test_a_floor_that_cannot_be_read_is_measured_again(tmp_path, cache):
+    run = start(experiment("digits-edge", "cpu", QUICK), tmp_path / "run")
+    with Pool(run.federation) as pool:
+        floor = run.floor(pool)
+        (kept,) = (cache / "floors").iterdir()
+        for content in ("", "[]", '{"asr_percent": "high"}', "\xff"):
+            kept.write_text(content, encoding="latin-1")
+            assert run.floor(pool) == floor
+            assert json.loads(kept.read_text())["asr_percent"] == floor
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_part_of_the_test_set_is_the_same_for_all_seeds():
+    plain = experiment("digits-edge", "cpu", QUICK)
+    material = run_module.gather(plain, None)
+    parts = [
+        _test(dataclasses.replace(plain, test_examples=150, seed=seed), material) for seed in (0, 1)
+    ]
+    assert torch.equal(parts[0].inputs, parts[1].inputs)
+    assert torch.equal(parts[0].labels, parts[1].labels)
+    assert len(parts[0]) == 150
+    assert len(torch.unique(parts[0].inputs.flatten(1), dim=0)) == 150
+    assert len(parts[0].labels.unique()) == 10
+    for number in (0, 1000, 5000):
+        whole = dataclasses.replace(plain, test_examples=number)
+        assert _test(whole, material) is material.test
+    federation, _ = assemble(dataclasses.replace(plain, test_examples=150))
+    assert torch.equal(federation.test.inputs, parts[0].inputs)
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"partition": "user"}, "partition must be iid or dirichlet"),
+        ({"clients": "300"}, r"300 \* 10 = 3000 > 2700"),
+        ({"server_clean": "401"}, "server_clean must be <= 400, got 401"),
+    ],
+)
+def test_what_the_data_cannot_give_is_said_before_the_warm_start(changes, message, monkeypatch):
+    monkeypatch.setattr(run_module, "warm_start", None)
+    with pytest.raises(ValueError, match=message):
+        assemble(experiment("digits-edge", "cpu", QUICK | changes))
+
+
+@pytest.mark.parametrize("calls", range(12))
+def test_a_full_disk_loses_nothing(tmp_path, whole, monkeypatch, calls):
+    """Full at any write: one error that says how to go on, and a run that can be resumed."""
+    folder = fresh(tmp_path / "run")
+    sync = run_module.os.fsync
+    seen = []
+
+    def full(file):
+        seen.append(file)
+        if len(seen) > calls:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(file)
+
+    run = restore(TINY, folder, tiny_federation(), Server())
+    monkeypatch.setattr("os.fsync", full)
+    with Pool(run.federation) as pool, pytest.raises(FileError) as caught:
+        list(run.rounds(pool))
+    assert str(caught.value) == (
+        f"cannot write to {folder}: No space left on device; what is there is whole: make room "
+        f"and go on with: datadefense resume {folder}"
+    )
+    monkeypatch.undo()
+    assert not list(folder.glob(".*"))
+    assert same(carry_on(folder), folder, whole)
+
+
+def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path, monkeypatch, datadefense_log):
+    (tmp_path / "cache").write_text("not a folder")
+    monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path / "cache"))
+    run = start(experiment("digits-edge", "cpu", QUICK), tmp_path / "run")
+    assert "the warm start is not kept: " in datadefense_log.text
+    with Pool(run.federation) as pool:
+        assert len(list(run.rounds(pool))) == 3
+        run.finish(pool)
+    assert "the floor is not kept: " in datadefense_log.text
+    assert (tmp_path / "run" / "summary.json").is_file()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -193,7 +297,11 @@ def test_the_floor_is_measured_once(tmp_path, monkeypatch):
             "attack must be one of none, black-box, pgd, pgd-replacement, neurotoxin",
         ),
         ({"schedule": "fixed-pool", "pool": "60"}, "pool size must be <= clients, got 60 of 50"),
+        ({"schedule": "fixed-pool", "pool": "0"}, "pool must be >= 1, got 0"),
+        ({"attackers": "0"}, "attackers must be >= 1, got 0"),
         ({"rounds": "0"}, "rounds must be >= 1, got 0"),
+        ({"test_examples": "-1"}, "test_examples must be >= 0, got -1"),
+        ({"partition": "users"}, "partition must be iid or dirichlet or user, got 'users'"),
     ],
 )
 def test_a_configuration_that_cannot_be(changes, message):

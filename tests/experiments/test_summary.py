@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from datadefense.experiments.summary import (
@@ -5,6 +7,7 @@ from datadefense.experiments.summary import (
     honest_weights,
     lifespan,
     seconds,
+    seconds_in_all,
     success_rates,
     tail_mean,
 )
@@ -60,3 +63,12 @@ def test_seconds_and_rates():
     assert seconds(records, "training") == 2.0
     assert seconds(records, "defense") == 0.0
     assert success_rates(records) == [10.0, 30.0]
+
+
+def test_seconds_of_the_attack_are_a_part_of_training():
+    times = {"training": 4.0, "attack": 3.0, "defense": 2.0, "evaluation": 1.0}
+    attacked, calm = (replace(record(1), seconds=times | {"attack": s}) for s in (3.0, 0.0))
+    assert seconds([attacked, calm, calm], "attack") == 3.0
+    assert seconds([calm], "attack") == 0.0
+    assert seconds_in_all(attacked) == seconds_in_all(calm) == 7.0
+    assert seconds_in_all(record(2)) == 2.0

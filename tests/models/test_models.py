@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from datadefense import Layout
+from datadefense.models.lenet import lenet
 from datadefense.models.lstm import LstmClassifier
 from datadefense.models.mnist_net import mnist_net
 from datadefense.models.vgg9 import BLOCKS, vgg9
@@ -26,6 +27,7 @@ def images(count, *shape):
 
 
 CASES = [
+    pytest.param(lenet, images(3, 1, 28, 28), 10, 431_080, id="lenet"),
     pytest.param(vgg9, images(3, 3, 32, 32), 10, 9_225_610, id="vgg9"),
     pytest.param(lambda: vgg9(100), images(2, 3, 32, 32), 100, 9_271_780, id="vgg9-100"),
     pytest.param(lambda: vgg9(10, 0.25), images(3, 3, 32, 32), 10, 578_410, id="vgg9-quarter"),
@@ -98,6 +100,45 @@ def test_vgg9_is_the_papers_table():
     assert names[-2:] == ["classifier.weight", "classifier.bias"]
     inputs = images(2, 3, 32, 32)
     torch.testing.assert_close(model(inputs), slow_vgg9(model, inputs))
+
+
+def relu_first(layers):
+    """The same layers, in the order of the papers: each pooling behind the ReLU that follows it."""
+    found = list(layers)
+    pools = [place for place, layer in enumerate(found) if isinstance(layer, nn.MaxPool2d)]
+    assert pools
+    for place in pools:
+        assert isinstance(found[place + 1], nn.ReLU)
+        found[place], found[place + 1] = found[place + 1], found[place]
+    return nn.Sequential(*found)
+
+
+@pytest.mark.parametrize(
+    ("make", "inputs"),
+    [
+        pytest.param(lenet, images(16, 1, 28, 28), id="lenet"),
+        pytest.param(mnist_net, images(16, 1, 28, 28), id="mnist-net"),
+        pytest.param(vgg9, images(4, 3, 32, 32), id="vgg9"),
+        pytest.param(lambda: vgg9(10, 0.25), images(16, 3, 32, 32), id="vgg9-quarter"),
+    ],
+)
+@pytest.mark.parametrize("format", [torch.contiguous_format, torch.channels_last])
+def test_relu_may_come_after_the_pooling(make, inputs, format):
+    """The same bits, in logits and gradients, as with ReLU before it."""
+    torch.manual_seed(0)
+    model = make().eval().to(memory_format=format)
+    inputs = inputs.contiguous(memory_format=format)
+    body = [relu_first(model.features), *model[1:]] if hasattr(model, "features") else None
+    other = nn.Sequential(*body) if body else relu_first(model)
+    logits, expected = model(inputs), other(inputs)
+    assert torch.equal(logits, expected)
+    parameters = list(model.parameters())
+    gradients, slow = (
+        torch.autograd.grad(cross_entropy(out, torch.arange(len(inputs)) % 10), parameters)
+        for out in (logits, expected)
+    )
+    assert all(torch.equal(one, two) for one, two in zip(gradients, slow, strict=True))
+    assert all(gradient.abs().max() > 0 for gradient in gradients)
 
 
 def test_vgg9_keeps_the_size_of_its_signal():

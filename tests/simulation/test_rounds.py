@@ -64,7 +64,15 @@ def test_the_truth_about_attackers_is_recorded():
         assert len(record.weights) == 5
         assert set(record.attackers) <= set(record.clients)
         assert sum(record.weights) == pytest.approx(1)
-        assert set(record.seconds) == {"training", "defense", "evaluation"}
+        assert set(record.seconds) == {"training", "attack", "defense", "evaluation"}
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_attackers_own_time_is_a_part_of_training(workers):
+    records, _ = play(tiny_federation(), rounds=2, workers=workers)
+    attacked, calm = (record.seconds for record in records)
+    assert 0 < attacked["attack"] <= attacked["training"]
+    assert calm["attack"] == 0
 
 
 def test_the_backdoor_goes_in_undefended_and_stays_out_without_an_attack():

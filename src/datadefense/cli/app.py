@@ -75,6 +75,7 @@ def run(
     ] = None,
 ) -> None:
     """Run an attack against a defense and store what happened."""
+    _prepare(workers)
     from datadefense.cli.run import run_experiment
     from datadefense.settings import read_pairs
 
@@ -96,6 +97,7 @@ def resume(
     device: Annotated[str, typer.Option(help="Where clients train: cpu, cuda, ...")] = "cpu",
 ) -> None:
     """Go on with a run that was interrupted, to the very bits of one that was not."""
+    _prepare(workers)
     from datadefense.cli.run import resume_experiment
 
     resume_experiment(folder, data, workers, device)
@@ -233,6 +235,14 @@ def list_defenses() -> None:
     from datadefense.cli.listing import print_defenses
 
     print_defenses()
+
+
+def _prepare(workers: int | None) -> None:
+    """Let the server of workers import torch beside us, which takes a second."""
+    if workers is None or workers > 0:
+        from datadefense.simulation.early_start import prepare_workers
+
+        prepare_workers(__name__)
 
 
 def main() -> None:

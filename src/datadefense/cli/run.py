@@ -14,10 +14,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from datadefense.data.cache import cache_folder
+from datadefense.experiments.experiment import Experiment
 from datadefense.experiments.run import Run, gather, resume, start
 from datadefense.experiments.setups import experiment
-from datadefense.experiments.summary import Summary
-from datadefense.experiments.warm_start import warm_start
+from datadefense.experiments.summary import Summary, seconds_in_all
+from datadefense.experiments.warm_start import Report, warm_start
+from datadefense.settings import SettingsError, whole
 from datadefense.simulation.pool import Pool
 from datadefense.simulation.rounds import RoundRecord
 
@@ -33,15 +35,19 @@ def run_experiment(
     device: str,
 ) -> None:
     """Begin a run and see it through."""
+    _check_means(workers, device)
     torch.set_num_threads(1)
     configured = experiment(setup, scale, changes)
     name = f"{configured.setup}-{configured.attack}-{configured.defense}-{configured.seed}"
     folder = out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    _see_through(start(configured, folder, data), workers, device)
+    with _warm_start_display(configured) as report:
+        run = start(configured, folder, data, report)
+    _see_through(run, workers, device)
 
 
 def resume_experiment(folder: Path, data: Path | None, workers: int | None, device: str) -> None:
     """Pick a run up where its last checkpoint left it and see it through."""
+    _check_means(workers, device)
     torch.set_num_threads(1)
     _see_through(resume(folder, data), workers, device)
 
@@ -50,27 +56,55 @@ def warm_up(setup: str, scale: str, changes: Mapping[str, str], data: Path | Non
     """Train a setup's warm start unless it is there, showing how far it is."""
     torch.set_num_threads(1)
     configured = experiment(setup, scale, changes)
+    material = gather(configured, data)
+    with _warm_start_display(configured) as report:
+        warm_start(configured, material, cache_folder(), report)
+    Console().print(
+        f"{setup} begins at {configured.warm_accuracy_percent:.1f} %: kept in {cache_folder()}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _check_means(workers: int | None, device: str) -> None:
+    """Refuse what a run could not compute with, before it begins."""
+    if workers is not None:
+        whole("workers", workers, 0)
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise SettingsError(
+            f"device must be one that torch has here, got {device!r}: {reason}"
+        ) from error
+
+
+@contextmanager
+def _warm_start_display(configured: Experiment) -> Iterator[Report]:
+    """Show how far a warm start is; nothing is shown until one is under way."""
     console = Console()
     wanted = configured.warm_accuracy_percent
-    material = gather(configured, data)
-    with Progress(
+    bar = Progress(
         TextColumn("warm start"),
         BarColumn(),
         TextColumn("{task.description}"),
         TimeElapsedColumn(),
         console=console,
         disable=not console.is_terminal,
-    ) as bar:
-        task = bar.add_task("", total=wanted)
+    )
+    task = bar.add_task("", total=wanted)
 
-        def show(epochs: float, accuracy: float) -> None:
-            text = f"{accuracy:.1f} of {wanted:.1f} % after {epochs:.2f} epochs"
-            bar.update(task, completed=min(accuracy, wanted), description=text)
-            if not console.is_terminal:
-                console.print(f"warm start  {text}", highlight=False)
+    def show(epochs: float, accuracy: float) -> None:
+        text = f"{accuracy:.1f} of {wanted:.1f} % after {epochs:.2f} epochs"
+        bar.start()
+        bar.update(task, completed=min(accuracy, wanted), description=text)
+        if not console.is_terminal:
+            console.print(f"warm start  {text}", highlight=False)
 
-        warm_start(configured, material, cache_folder(), show)
-    console.print(f"{setup} begins at {wanted:.1f} %: kept in {cache_folder()}", highlight=False)
+    try:
+        yield show
+    finally:
+        bar.stop()
 
 
 def _see_through(run: Run, workers: int | None, device: str) -> None:
@@ -141,8 +175,7 @@ class _Display:
 
     def show(self, record: RoundRecord) -> None:
         """Show one round."""
-        seconds = sum(record.seconds.values())
-        words = [f"{seconds:.2f} s"]
+        words = [f"{seconds_in_all(record):.2f} s"]
         if record.ma_percent is not None and record.asr_percent is not None:
             words = [f"MA {record.ma_percent:.1f} %", f"ASR {record.asr_percent:.1f} %", *words]
         if record.attackers:

@@ -8,6 +8,12 @@ from typing import Any
 from datadefense.defenses.base import Combined, Defense, Promise, Rule, TooFewClientsError
 from datadefense.defenses.bulyan import Bulyan
 from datadefense.defenses.coordinatewise import Median, TrimmedMean
+from datadefense.defenses.datadefense import (
+    DataDefense,
+    DataDefenseAppendix,
+    DataDefensePaper,
+    DataDefenseReleased,
+)
 from datadefense.defenses.fltrust import FlTrust
 from datadefense.defenses.krum import Krum, MultiKrum
 from datadefense.defenses.mean import FedAvg
@@ -31,6 +37,10 @@ DEFENSES: Mapping[str, type[Defense[Any]]] = {
     "weak-dp": WeakDp,
     "sparsefed": SparseFed,
     "fltrust": FlTrust,
+    "datadefense": DataDefense,
+    "datadefense-paper": DataDefensePaper,
+    "datadefense-appendix": DataDefenseAppendix,
+    "datadefense-released": DataDefenseReleased,
 }
 """The defenses of this package."""
 
@@ -72,6 +82,10 @@ __all__ = [
     "DEFENSES",
     "Bulyan",
     "Combined",
+    "DataDefense",
+    "DataDefenseAppendix",
+    "DataDefensePaper",
+    "DataDefenseReleased",
     "Defense",
     "FedAvg",
     "FlTrust",

@@ -32,6 +32,8 @@ class Promise(enum.Flag):
     """``global_params`` matters only as the point to which the update is added."""
     BOUNDED = enum.auto()
     """``num_malicious`` (or one) updates of any size cannot carry the result away."""
+    SIGNED = enum.auto()
+    """Weights may be negative: no good, but said."""
 
 
 class TooFewClientsError(ValueError):

@@ -22,7 +22,7 @@ from datadefense.training import Sgd
 
 Scale = Literal["cpu", "paper"]
 ScheduleName = Literal["fixed-frequency", "fixed-pool"]
-Partition = Literal["iid", "dirichlet"]
+Partition = Literal["iid", "dirichlet", "user"]
 Overlap = Literal["none", "authors"]
 
 
@@ -97,7 +97,7 @@ class Experiment:
     dataset: str = setting("digits", "data of the main task")
     clients: int = setting(50, "clients in the federation")
     clients_per_round: int = setting(10, "clients in a round")
-    partition: Partition = setting("dirichlet", "how clients' data differ: iid or dirichlet")
+    partition: Partition = setting("dirichlet", "how clients' data differ: iid, dirichlet or user")
     alpha: float = setting(0.5, "concentration of the Dirichlet partition")
     model: str = setting("lenet", "architecture")
     width: float = setting(1.0, "factor on the architecture's channels")
@@ -151,6 +151,8 @@ class Experiment:
             ("rounds", 1),
             ("clients", 1),
             ("clients_per_round", 1),
+            ("attackers", 1),
+            ("pool", 1),
             ("attack_clean", 0),
             ("attack_poison", 1),
             ("server_clean", 1),

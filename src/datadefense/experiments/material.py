@@ -1,9 +1,10 @@
 """Material: what a setup brings, dealt out so that nobody shares an example with anybody."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from datadefense.attacks.base import Loot
 from datadefense.examples import Examples
@@ -26,6 +27,7 @@ class Material:
         test: clean examples to judge by.
         backdoor_test: poisoned examples to judge by.
         augment: what is done to inputs in training.
+        users: who made each of the clients' examples, where that is known.
     """
 
     module: nn.Module
@@ -37,15 +39,25 @@ class Material:
     test: Examples
     backdoor_test: Examples
     augment: Augment | None = None
+    users: Sequence[str] | None = None
+
+
+def hands(count: int, sizes: list[int], seed: int) -> tuple[Tensor, ...]:
+    """Deal out numbers below ``count`` at random: hands of the given sizes, the rest as the last.
+
+    >>> [len(hand) for hand in hands(10, [2, 3], seed=0)]
+    [2, 3, 5]
+    """
+    left = count - sum(sizes)
+    if left < 1:
+        raise SettingsError(f"{sum(sizes)} examples are spoken for, there are {count}")
+    order = torch.randperm(count, generator=generator(seed, "deal"))
+    return torch.split(order, [*sizes, left])
 
 
 def deal(examples: Examples, sizes: list[int], seed: int) -> list[Examples]:
     """Deal out hands of the given sizes at random, and what is left as the last hand."""
-    left = len(examples) - sum(sizes)
-    if left < 1:
-        raise SettingsError(f"{sum(sizes)} examples are spoken for, there are {len(examples)}")
-    order = torch.randperm(len(examples), generator=generator(seed, "deal"))
-    return [examples.take(hand) for hand in torch.split(order, [*sizes, left])]
+    return [examples.take(hand) for hand in hands(len(examples), sizes, seed)]
 
 
 def with_guess(loot: Loot) -> Loot:

@@ -5,20 +5,26 @@ that is needed to go on to the very bits of a run that was never interrupted; ``
 ``report.html`` are written at the end.
 """
 
+import copy
 import dataclasses
 import json
 import logging
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from datadefense.attacks.schedule import Never
 from datadefense.data.cache import cache_folder
-from datadefense.data.partition import dirichlet, iid
+from datadefense.data.partition import by_user, dirichlet, iid
+from datadefense.defense_set import DefenseSet
 from datadefense.defenses import FedAvg, create
 from datadefense.defenses.base import Defense
 from datadefense.examples import Examples
@@ -30,18 +36,22 @@ from datadefense.experiments.report import render
 from datadefense.experiments.summary import (
     Summary,
     attacker_weights,
+    detector_hits,
     honest_weights,
     lifespan,
     seconds,
+    seconds_in_all,
     success_rates,
     tail_mean,
 )
 from datadefense.experiments.tweets import tweet_material
-from datadefense.experiments.warm_start import warm_start
+from datadefense.experiments.warm_start import Report, warm_start
 from datadefense.files import FileError
+from datadefense.models.features import penultimate
 from datadefense.params import Layout, predictor
 from datadefense.rng import derive_seed, generator
 from datadefense.server import Server
+from datadefense.settings import SettingsError
 from datadefense.simulation.federation import Federation
 from datadefense.simulation.pool import Pool
 from datadefense.simulation.rounds import Progress, RoundRecord, begin, simulate
@@ -51,6 +61,7 @@ from datadefense.storage import StateError, load_state, save_state, write_text
 logger = logging.getLogger(__name__)
 CONFIG, ROUNDS, SUMMARY = "config.toml", "rounds.jsonl", "summary.json"
 REPORT = "report.html"
+CLEAN, POISONED = "clean", "poisoned"
 CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
 
 
@@ -69,25 +80,24 @@ class Run:
     def rounds(self, pool: Pool) -> Iterator[RoundRecord]:
         """Run what is left, storing each round before it is yielded."""
         experiment = self.experiment
-        path = self.folder / ROUNDS
-        with path.open("a", encoding="utf-8") as lines:
-            for record, progress in simulate(
-                self.federation,
-                self.defense,
-                self.server,
-                pool,
-                progress=self.progress,
-                rounds=experiment.rounds,
-                evaluate_every=experiment.evaluate_every,
-            ):
-                self.records.append(record)
-                self.progress = progress
+        for record, progress in simulate(
+            self.federation,
+            self.defense,
+            self.server,
+            pool,
+            progress=self.progress,
+            rounds=experiment.rounds,
+            evaluate_every=experiment.evaluate_every,
+        ):
+            self.records.append(record)
+            self.progress = progress
+            with _storing(self.folder), (self.folder / ROUNDS).open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(dataclasses.asdict(record)) + "\n")
                 lines.flush()
                 os.fsync(lines.fileno())
-                if record.round % experiment.checkpoint_every == 0 or self.done:
-                    self.save()
-                yield record
+            if record.round % experiment.checkpoint_every == 0 or self.done:
+                self.save()
+            yield record
 
     @property
     def done(self) -> bool:
@@ -97,9 +107,10 @@ class Run:
     def save(self) -> None:
         """Write a checkpoint; the one before it stays, in case this one is damaged later."""
         current = self.folder / CHECKPOINT
-        if current.exists():
-            current.replace(self.folder / PREVIOUS)
-        save_state(current, self.progress)
+        with _storing(self.folder):
+            if current.exists():
+                current.replace(self.folder / PREVIOUS)
+            save_state(current, self.progress)
 
     def finish(self, pool: Pool) -> Summary:
         """Measure the floor (or take it from the cache) and write the summary."""
@@ -108,7 +119,6 @@ class Run:
         rates = success_rates(records)
         accuracies = [r.ma_percent for r in records if r.ma_percent is not None]
         attackers, honest = attacker_weights(records), honest_weights(records)
-        parts = {part: seconds(records, part) for part in ("training", "defense", "evaluation")}
         summary = Summary(
             setup=experiment.setup,
             scale=experiment.scale,
@@ -127,17 +137,27 @@ class Run:
             honest_excluded_percent=100 * sum(w == 0 for w in honest) / len(honest)
             if honest
             else None,
+            detector_hits_percent=detector_hits(records, self._poisoned()),
             lifespan_rounds=lifespan(records, experiment.last_attack),
             rejected_clients=sum(len(r.report.get("rejected", [])) for r in records),
-            seconds_per_round=sum(parts.values()),
-            seconds_training=parts["training"],
-            seconds_defense=parts["defense"],
-            seconds_evaluation=parts["evaluation"],
+            seconds_per_round=fmean(map(seconds_in_all, records)),
+            seconds_training=seconds(records, "training"),
+            seconds_attack=seconds(records, "attack"),
+            seconds_defense=seconds(records, "defense"),
+            seconds_evaluation=seconds(records, "evaluation"),
             peak_memory_mb=pool.peak_memory_mb(),
         )
-        write_text(self.folder / SUMMARY, json.dumps(dataclasses.asdict(summary), indent=2) + "\n")
-        write_text(self.folder / REPORT, render(experiment, summary, records))
+        text = json.dumps(dataclasses.asdict(summary), indent=2) + "\n"
+        with _storing(self.folder):
+            write_text(self.folder / SUMMARY, text)
+            write_text(self.folder / REPORT, render(experiment, summary, records))
         return summary
+
+    def _poisoned(self) -> set[int]:
+        """Return which examples of the defense set are poisoned, which no defense is told."""
+        owned = self.server.defense_set
+        places = () if owned is None else owned.provenance
+        return {place for place, origin in enumerate(places) if origin == POISONED}
 
     def floor(self, pool: Pool) -> float:
         """Return the success rate, in percent, of fedavg when nobody attacks: same rounds, seed."""
@@ -147,8 +167,8 @@ class Run:
             floor = tail_mean(success_rates(self.records))
             _keep_floor(cached, floor, calm)
             return floor
-        if cached.exists():
-            return float(json.loads(cached.read_text(encoding="utf-8"))["asr_percent"])
+        if (kept := _kept_floor(cached)) is not None:
+            return kept
         federation = dataclasses.replace(self.federation, attack=None, loot=None, schedule=Never())
         rounds = simulate(
             federation,
@@ -164,22 +184,52 @@ class Run:
         return floor
 
 
+@contextmanager
+def _storing(folder: Path) -> Iterator[None]:
+    """Turn an error of the disk into one that says how to go on."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError(
+            f"cannot write to {folder}: {error.strerror or error}; what is there is whole: "
+            f"make room and go on with: datadefense resume {folder}"
+        ) from error
+
+
+def _kept_floor(path: Path) -> float | None:
+    try:
+        return float(json.loads(path.read_text(encoding="utf-8"))["asr_percent"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # absent or broken: it is measured
+
+
 def _keep_floor(path: Path, floor: float, calm: Experiment) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, json.dumps({"asr_percent": floor, "config": write_toml(calm)}) + "\n")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps({"asr_percent": floor, "config": write_toml(calm)}) + "\n")
+    except OSError as error:
+        logger.warning("the floor is not kept: %s", error)
 
 
-def start(experiment: Experiment, folder: Path, data_dir: Path | None = None) -> Run:
-    """Begin a run in a new folder; one that holds a run already is refused."""
+def start(
+    experiment: Experiment,
+    folder: Path,
+    data_dir: Path | None = None,
+    report: Report | None = None,
+) -> Run:
+    """Begin a run in a new folder; one that holds a run already is refused.
+
+    ``report`` is told how far a warm start is, if one has to be trained first.
+    """
     if (folder / CONFIG).exists():
         raise FileError(f"{folder} holds a run already: resume it, or choose another --out")
     defense = create(experiment.defense, experiment.defense_settings)
     defense.check_clients(experiment.clients_per_round)
-    federation, server = assemble(experiment, data_dir)
+    federation, server = assemble(experiment, data_dir, report)
     progress = begin(federation, defense, server)
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / CONFIG, write_toml(experiment))
     (folder / ROUNDS).touch()
+    write_text(folder / CONFIG, write_toml(experiment))
     return Run(experiment, folder, federation, defense, server, progress)
 
 
@@ -194,7 +244,8 @@ def resume(folder: Path, data_dir: Path | None = None) -> Run:
 def restore(experiment: Experiment, folder: Path, federation: Federation, server: Server) -> Run:
     """Return the run in ``folder`` as its last good checkpoint has it.
 
-    Rounds that were written after that checkpoint are dropped: they will be run again.
+    Rounds that were written after that checkpoint are dropped: they will be run again. A damaged
+    checkpoint is put aside, so that it does not take the place of the good one before it.
     """
     defense = create(experiment.defense, experiment.defense_settings)
     progress = begin(federation, defense, server)
@@ -205,6 +256,7 @@ def restore(experiment: Experiment, folder: Path, federation: Federation, server
                 break
             except StateError as error:
                 logger.warning("%s; trying the checkpoint before it", error)
+                (folder / name).replace(folder / f"damaged-{name}")
     records = [record for record in read_rounds(folder) if record.round <= progress.round]
     if [record.round for record in records] != list(range(1, progress.round + 1)):
         raise FileError(f"{folder / ROUNDS} lacks rounds that the checkpoint has seen")
@@ -224,25 +276,26 @@ def read_rounds(folder: Path) -> list[RoundRecord]:
     return records
 
 
-def assemble(experiment: Experiment, data_dir: Path | None = None) -> tuple[Federation, Server]:
+def assemble(
+    experiment: Experiment, data_dir: Path | None = None, report: Report | None = None
+) -> tuple[Federation, Server]:
     """Deal out the data and build the federation and its server."""
     material = gather(experiment, data_dir)
-    start = warm_start(experiment, material, cache_folder())
+    shards = Shards.of(_partition(experiment, material))
+    clean = material.server_clean
+    if experiment.server_clean > len(clean):
+        raise SettingsError(f"server_clean must be <= {len(clean)}, got {experiment.server_clean}")
+    root_set = clean.take(torch.arange(experiment.server_clean))
+    start = warm_start(experiment, material, cache_folder(), report)
     layout = Layout.of_module(material.module)
     attack = experiment.make_attack()
     loot = with_guess(material.attacker) if experiment.attack == "adaptive" else material.attacker
-    draw = generator(experiment.seed, "partition")
-    parts = (
-        iid(len(material.clients), experiment.clients, draw)
-        if experiment.partition == "iid"
-        else dirichlet(material.clients.labels, experiment.clients, experiment.alpha, draw)
-    )
     federation = Federation(
         module=material.module,
         layout=layout,
         start=start,
         train=material.clients,
-        shards=Shards.of(parts),
+        shards=shards,
         test=_test(experiment, material),
         backdoor_test=material.backdoor_test,
         training=experiment.honest_training(),
@@ -253,11 +306,43 @@ def assemble(experiment: Experiment, data_dir: Path | None = None) -> tuple[Fede
         augment=material.augment,
         seed=experiment.seed,
     )
-    clean = material.server_clean
-    if experiment.server_clean > len(clean):
-        raise FileError(f"server_clean must be <= {len(clean)}, got {experiment.server_clean}")
-    root_set = clean.take(torch.arange(experiment.server_clean))
-    return federation, Server(predictor(material.module, layout), root_set, experiment.seed)
+    predict = predictor(material.module, layout)
+    owned = _defense_set(experiment, material, layout, start)
+    return federation, Server(predict, root_set, experiment.seed, owned)
+
+
+def _defense_set(
+    experiment: Experiment, material: Material, layout: Layout, start: Float[Tensor, " dim"]
+) -> DefenseSet:
+    """Return the server's examples, the known clean ones first and the poisoned ones last.
+
+    The encoder is the model that the run begins with.
+    """
+    examples = material.server_clean.join(material.server_poison)
+    module = copy.deepcopy(material.module)
+    module.load_state_dict(layout.unflatten(start), strict=False)
+    known = torch.arange(len(examples)) < experiment.server_clean
+    origin = (CLEAN,) * len(material.server_clean) + (POISONED,) * len(material.server_poison)
+    features = penultimate(module, examples.inputs)
+    return DefenseSet(examples, known, features, provenance=origin)
+
+
+def _partition(experiment: Experiment, material: Material) -> list[Tensor]:
+    """Return the examples of each client."""
+    draw, clients = generator(experiment.seed, "partition"), experiment.clients
+    if experiment.partition == "iid":
+        return iid(len(material.clients), clients, draw)
+    if experiment.partition == "dirichlet":
+        return dirichlet(material.clients.labels, clients, experiment.alpha, draw)
+    if material.users is None:
+        raise SettingsError(
+            f"partition must be iid or dirichlet: nobody's name is in this copy of "
+            f"{experiment.dataset}"
+        )
+    try:
+        return by_user(material.users, draw, clients)
+    except ValueError as error:
+        raise SettingsError(str(error)) from error
 
 
 def _test(experiment: Experiment, material: Material) -> Examples:

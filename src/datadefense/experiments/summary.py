@@ -17,8 +17,11 @@ class Summary:
     ``ma_percent`` and ``asr_percent`` are means over the last 10 evaluated rounds. The floor is the
     success rate of fedavg without any attack over the same rounds; the excess is what is above it.
     ``attacker_weight_mean`` and ``honest_excluded_percent`` are None for rules without weights.
+    ``detector_hits_percent``: share of the defense set's poisoned examples that a detector marked,
+    mean over rounds; None without a detector or poison.
     ``lifespan_rounds``: rounds after the last attack until the success rate first falls to half of
-    what it was; None if it does not within the run, or if the attack never stops.
+    what it was; None if it does not within the run, or if the attack never stops. Seconds of a part
+    are means over the rounds that have it; those of the attack are a part of training.
     """
 
     setup: str
@@ -36,10 +39,12 @@ class Summary:
     final_asr_percent: float
     attacker_weight_mean: float | None
     honest_excluded_percent: float | None
+    detector_hits_percent: float | None
     lifespan_rounds: int | None
     rejected_clients: int
     seconds_per_round: float
     seconds_training: float
+    seconds_attack: float
     seconds_defense: float
     seconds_evaluation: float
     peak_memory_mb: float | None
@@ -76,6 +81,14 @@ def honest_weights(records: Sequence[RoundRecord]) -> list[float]:
     ]
 
 
+def detector_hits(records: Sequence[RoundRecord], poisoned: set[int]) -> float | None:
+    """Return the mean percentage of the poisoned examples that were marked."""
+    marked = [set(r.report["marked"]) for r in records if "marked" in r.report]
+    if not marked or not poisoned:
+        return None
+    return fmean(100 * len(poisoned & places) / len(poisoned) for places in marked)
+
+
 def lifespan(records: Sequence[RoundRecord], last_attack: int | None) -> int | None:
     """Return the rounds from the last attack to the first with half its success rate or less."""
     if last_attack is None:
@@ -92,5 +105,10 @@ def lifespan(records: Sequence[RoundRecord], last_attack: int | None) -> int | N
 
 def seconds(records: Sequence[RoundRecord], part: str) -> float:
     """Return the mean seconds of a part of a round, over the rounds that have it."""
-    times = [record.seconds[part] for record in records if part in record.seconds]
+    times = [record.seconds[part] for record in records if record.seconds.get(part)]
     return fmean(times) if times else 0.0
+
+
+def seconds_in_all(record: RoundRecord) -> float:
+    """Return the seconds that a round took."""
+    return sum(record.seconds.get(part, 0.0) for part in ("training", "defense", "evaluation"))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import torch
+from torch import Tensor
 
 from datadefense.attacks.base import Loot
 from datadefense.data import poison
@@ -12,7 +12,7 @@ from datadefense.data.pools import PoolSizes, split_pools
 from datadefense.data.text import Vocabulary
 from datadefense.examples import Examples
 from datadefense.experiments.experiment import Experiment
-from datadefense.experiments.material import Material, deal
+from datadefense.experiments.material import Material, hands
 from datadefense.models.lstm import LstmClassifier
 from datadefense.rng import generator
 
@@ -40,8 +40,9 @@ def tweet_material(experiment: Experiment, data_dir: Path | None) -> Material:
     sizes = PoolSizes(experiment.attack_poison, experiment.server_poison)
     attack_set = poison.positive_tweets(*director)
     pools = split_pools(attack_set, sizes, draw, experiment.overlap)
-    pool = _encode(train, vocabulary, experiment.length)
-    server, attacker, clients = deal(pool, [SERVER, experiment.attack_clean], experiment.seed)
+    pool, kept = _encode(train, vocabulary, experiment.length)
+    held = hands(len(pool), [SERVER, experiment.attack_clean], experiment.seed)
+    server, attacker, clients = (pool.take(hand) for hand in held)
     return Material(
         module=LstmClassifier(len(vocabulary)),
         warm=pool,
@@ -49,14 +50,14 @@ def tweet_material(experiment: Experiment, data_dir: Path | None) -> Material:
         attacker=Loot(attacker, pools.attacker),
         server_clean=server,
         server_poison=pools.defense,
-        test=_encode(test, vocabulary, experiment.length),
+        test=_encode(test, vocabulary, experiment.length)[0],
         backdoor_test=pools.test,
+        users=None if train.users is None else [train.users[i] for i in kept[held[-1]].tolist()],
     )
 
 
-def _encode(texts: Texts, vocabulary: Vocabulary, length: int) -> Examples:
-    """Return tweets as tokens; those without a single known or unknown word are left out."""
+def _encode(texts: Texts, vocabulary: Vocabulary, length: int) -> tuple[Examples, Tensor]:
+    """Return tweets as tokens, and which: those without a single word are left out."""
     tokens = vocabulary.encode(texts.texts, length)
-    filled = (tokens != 0).any(1)
-    labels = texts.labels if texts.labels is not None else torch.zeros(len(tokens)).long()
-    return Examples(tokens[filled], labels[filled])
+    kept = (tokens != 0).any(1).nonzero().flatten()
+    return Examples(tokens[kept], texts.labels[kept]), kept

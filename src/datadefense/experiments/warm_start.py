@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from datadefense.settings import SettingsError
 from datadefense.storage import save_tensors
 from datadefense.training import Bench, Sgd
 
+logger = logging.getLogger(__name__)
 STEPS_BETWEEN_TESTS = 250
 MOST_EPOCHS = 60
 Report = Callable[[float, float], None]
@@ -31,7 +33,8 @@ def warm_start(
     """Return the parameters that a run begins with: from the cache, or trained now.
 
     Training stops at ``warm_accuracy_percent`` on the test set, so that every run of a setup begins
-    where the paper's does. The cache's key is everything that the result depends on.
+    where the paper's does. The cache's key is everything that the result depends on; one that
+    cannot be written costs only time.
     """
     layout = Layout.of_module(material.module)
     path = cache / "warm" / f"{_key(experiment, material, layout)}.safetensors"
@@ -43,8 +46,11 @@ def warm_start(
         except (SafetensorError, OSError, KeyError):
             path.unlink(missing_ok=True)
     params = _train(experiment, material, layout, report)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save_tensors(path, {"params": params}, {"setup": experiment.setup})
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_tensors(path, {"params": params}, {"setup": experiment.setup})
+    except OSError as error:
+        logger.warning("the warm start is not kept: %s", error)
     return params
 
 

@@ -2,10 +2,11 @@
 
 The table "VGG-9 architecture" of the paper's appendix, which is that of Wang et al. 2020; with ten
 classes 9,225,610 parameters. Parameters have the names of the authors' release
-(``features.0.weight`` ... ``classifier.bias``). Differs in three ways: its last layer of features, an
-average over 1x1, is the identity and left out; ReLU comes after the pooling, with the same values
-and gradients to the bit for a quarter of the work; and convolutions start as He et al. 2015 propose for
-ReLU, since PyTorch's default makes the signal of a net without norms fade from layer to layer.
+(``features.0.weight`` ... ``classifier.bias``). Differs in three ways: its last layer of features,
+an average over 1x1, is the identity and left out; ReLU comes after the pooling, with the same
+values and gradients to the bit for a quarter of the work; and convolutions start as He et al. 2015
+propose for ReLU, since PyTorch's default makes the signal of a net without norms fade from layer to
+layer.
 """
 
 from collections import OrderedDict

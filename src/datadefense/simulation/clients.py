@@ -1,6 +1,7 @@
 """Jobs of a round, and the one function that does them in whatever process."""
 
 from dataclasses import dataclass
+from time import perf_counter
 
 import torch
 from jaxtyping import Float
@@ -60,16 +61,25 @@ class Board:
         return cls(*tensors)
 
 
-def do_job(job: Job, federation: Federation, board: Board, bench: Bench) -> int:
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a job comes back with: a count where one was asked for, and the seconds it took."""
+
+    count: int
+    seconds: float
+
+
+def do_job(job: Job, federation: Federation, board: Board, bench: Bench) -> Answer:
     """Do one job: same bits in any process that computes with one thread."""
+    start, count = perf_counter(), 0
     if isinstance(job, CountJob):
         bench.load(board.params)
-        return bench.count_correct(test_part(job, federation))
-    if job.person.attacks:
+        count = bench.count_correct(test_part(job, federation))
+    elif job.person.attacks:
         _attack(job, federation, board, bench)
     else:
         _train(job, federation, board, bench)
-    return 0
+    return Answer(count, perf_counter() - start)
 
 
 def test_part(job: CountJob, federation: Federation) -> Examples:

@@ -20,9 +20,11 @@ from datadefense.attacks.schedule import EXTRA
 from datadefense.data.digits import load_digits_edge
 from datadefense.data.partition import dirichlet
 from datadefense.defended_round import defend
+from datadefense.defense_set import DefenseSet
 from datadefense.defenses.base import Defense
 from datadefense.examples import Examples
 from datadefense.gate import Gate
+from datadefense.models.features import penultimate
 from datadefense.models.lenet import lenet
 from datadefense.params import Layout, predictor
 from datadefense.rng import derive_seed, generator
@@ -70,10 +72,12 @@ def attacked_round(seed: int = 0) -> AttackedRound:
     """Train a warm start, nine honest clients and one attacker; a few seconds of work."""
     digits = load_digits_edge(seed)
     order = torch.randperm(len(digits.train), generator=generator(seed, "deal"))
-    warm, root, spare, hands = (
-        digits.train.take(hand) for hand in torch.split(order, [800, 100, 100, 3000])
+    warm, root, unmarked, spare, hands = (
+        digits.train.take(hand) for hand in torch.split(order, [800, 100, 300, 100, 2700])
     )
     strange = torch.randperm(len(digits.edge_case), generator=generator(seed, "poison"))
+    half = POISON + (len(strange) - POISON) // 2
+    seen = digits.edge_case.take(strange[POISON:half])
     loot = Loot(spare, digits.edge_case.take(strange[:POISON]))
     honest = hands.take(torch.arange(HONEST * EXAMPLES))
     with torch.random.fork_rng(devices=[]):
@@ -104,10 +108,20 @@ def attacked_round(seed: int = 0) -> AttackedRound:
             client_ids=(*(f"client-{j}" for j in range(HONEST)), EXTRA),
         ),
         layout,
-        Server(predict, root, seed),
+        Server(predict, root, seed, _defense_set(bench, start, root, unmarked, seen)),
         digits.test,
-        digits.edge_case.take(strange[POISON:]),
+        digits.edge_case.take(strange[half:]),
     )
+
+
+def _defense_set(
+    bench: Bench, start: Float[Tensor, " dim"], known: Examples, unmarked: Examples, seen: Examples
+) -> DefenseSet:
+    """Return known clean digits, others, and strange sevens; the encoder is the warm start."""
+    bench.load(start)
+    examples = known.join(unmarked).join(seen)
+    marks = torch.arange(len(examples)) < len(known)
+    return DefenseSet(examples, marks, penultimate(bench.module, examples.inputs))
 
 
 def try_defenses(attacked: AttackedRound, defenses: Iterable[Defense[Any]]) -> Iterator[Outcome]:

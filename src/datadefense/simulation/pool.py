@@ -19,7 +19,7 @@ import torch
 import torch.multiprocessing as mp
 
 from datadefense.settings import whole
-from datadefense.simulation.clients import Board, Job, do_job
+from datadefense.simulation.clients import Answer, Board, Job, do_job
 from datadefense.simulation.federation import Federation
 from datadefense.training import Bench
 
@@ -28,7 +28,7 @@ MOST_DEATHS = 3
 """After so many workers that died over one job, the job is to blame."""
 
 
-class WorkerError(RuntimeError):
+class WorkerError(ChildProcessError):
     """A job that raised in a worker, or that kills every worker that tries it."""
 
 
@@ -93,11 +93,11 @@ class Pool:
     ) -> None:
         self.close()
 
-    def run(self, jobs: Sequence[Job]) -> list[int]:
+    def run(self, jobs: Sequence[Job]) -> list[Answer]:
         """Do all jobs, the first in the list first, and return their answers in its order."""
         if self.workers == 0:
             return self._run_here(jobs)
-        answers: list[int | None] = [None] * len(jobs)
+        answers: list[Answer | None] = [None] * len(jobs)
         deaths = [0] * len(jobs)
         waiting = list(reversed(range(len(jobs))))
         while waiting or any(worker.job is not None for worker in self._crew):
@@ -118,7 +118,7 @@ class Pool:
                     if kind == "failed":
                         raise WorkerError(f"a client's job failed: {answer}")
                     answers[worker.job], worker.job = answer, None
-        return [answer or 0 for answer in answers]
+        return [answer for answer in answers if answer is not None]
 
     def close(self) -> None:
         """End the workers."""
@@ -138,7 +138,7 @@ class Pool:
         known = [peak for peak in peaks if peak is not None]
         return sum(known) if len(known) == len(peaks) else None
 
-    def _run_here(self, jobs: Sequence[Job]) -> list[int]:
+    def _run_here(self, jobs: Sequence[Job]) -> list[Answer]:
         if self._bench is None:
             module = copy.deepcopy(self.federation.module)
             self._bench = Bench(module, self.federation.layout, self.device)

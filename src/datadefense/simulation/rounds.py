@@ -25,7 +25,11 @@ TEST_PART = 1000
 
 @dataclass(frozen=True, slots=True)
 class RoundRecord:
-    """What happened in a round, as plain values; one line of ``rounds.jsonl``."""
+    """What happened in a round, as plain values; one line of ``rounds.jsonl``.
+
+    Seconds of training, defense and evaluation pass one after the other; those of the attack are
+    what attackers' own training took, which is a part of training.
+    """
 
     round: int
     clients: list[int | str]
@@ -112,7 +116,7 @@ def evaluate(
             jobs.append(CountJob(backdoor, start, min(start + TEST_PART, len(examples))))
     answers = pool.run(jobs)
     accuracy, success = (
-        100 * sum(n for n, job in zip(answers, jobs, strict=True) if job.backdoor is backdoor)
+        100 * sum(a.count for a, job in zip(answers, jobs, strict=True) if job.backdoor is backdoor)
         for backdoor in (False, True)
     )
     return accuracy / len(federation.test), success / len(federation.backdoor_test)
@@ -143,8 +147,11 @@ def _collect(
     ]
     jobs.sort(key=lambda job: -counts[job.row])
     clock.start()
-    pool.run(jobs)
+    answers = pool.run(jobs)
     clock.stop("training")
+    clock.seconds["attack"] = sum(
+        answer.seconds for answer, job in zip(answers, jobs, strict=True) if job.person.attacks
+    )
     return Round(
         index=progress.round + 1,
         global_params=progress.params,

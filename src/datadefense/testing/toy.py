@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from datadefense.defense_set import DefenseSet
 from datadefense.examples import Examples
 from datadefense.rng import generator
 from datadefense.round import Round
@@ -21,11 +22,19 @@ def toy_predict(params: Float[Tensor, " dim"], inputs: Tensor) -> Tensor:
 
 
 def toy_server(seed: int = 0) -> Server:
-    """Return a server with a linear model and 40 clean examples that it can learn."""
+    """Return a server with a linear model and 40 clean examples that it can learn.
+
+    Its defense set has 50: these, the first 15 known to be clean, and 10 with a wrong label.
+    """
     draw = generator(seed, "toy server")
     inputs = torch.randn(40, FEATURES, generator=draw) / FEATURES**0.5
     truth = torch.randn(FEATURES, CLASSES, generator=draw)
-    return Server(toy_predict, Examples(inputs, (inputs @ truth).argmax(1)), seed)
+    clean = Examples(inputs, (inputs @ truth).argmax(1))
+    strange = torch.randn(10, FEATURES, generator=draw) / FEATURES**0.5
+    wrong = Examples(strange, ((strange @ truth).argmax(1) + 1) % CLASSES)
+    examples = clean.join(wrong)
+    owned = DefenseSet(examples, torch.arange(50) < 15, examples.inputs)
+    return Server(toy_predict, clean, seed, owned)
 
 
 def toy_round(num_clients: int = 11, seed: int = 0, scale: float = 0.01) -> Round:

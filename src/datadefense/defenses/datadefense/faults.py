@@ -1,0 +1,80 @@
+"""Faults: what speaks against a client's model, measured against the released one and the round.
+
+The paper's three features in a form that an attacker cannot turn round. Each is one-sided: 0 is "no
+fault", and nothing that a model does earns it a bonus (a blown-up model has a huge loss on poisoned
+points too). Each is relative: to the model that the clients started from and, where the whole round
+goes one way, to the round's lower quartile, which attackers own only if they are three in four; and
+even then no more than a stated excuse is granted.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from datadefense.defenses.datadefense.importance import PerClient
+
+NAMES = ("worse_on_clean", "learned_poison", "moved_far")
+"""The faults, in the order of their columns."""
+FLOOR = 0.1
+"""Nats added to a loss before something is divided by it."""
+EXCUSED_WORSE, EXCUSED_LEARNED = 2.0, 0.25
+"""Most of the first and of the second fault that is excused because the round shares it."""
+OF_THE_ROUND, OF_THE_PAST = 2.0, 3.0
+"""Distances that are free: multiples of the round's lower quartile and of what was usual so far."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """Mean losses on D_dc and D_dp of each client and of the released model, and distances.
+
+    ``usual_distance`` is what the clients that counted have moved in rounds before; infinite in the
+    first.
+    """
+
+    clean: PerClient
+    poison: PerClient
+    distance: PerClient
+    released_clean: float
+    released_poison: float
+    usual_distance: float
+
+
+def faults(measured: Measured) -> Float64[Tensor, "clients 3"]:
+    r"""Return how far each client got worse on clean points, learned poisoned labels, moved away.
+
+    With :math:`\bar L` of the released model and :math:`q` the lower quartile of the round:
+
+    .. math::
+        w_j = \frac{L_{dc}(j) - \bar L_{dc}}{\bar L_{dc} + 0.1}, \quad
+        d_j = \frac{\bar L_{dp} - L_{dp}(j)}{\bar L_{dp} + 0.1}, \quad
+        a = \min(2\,q(\mathrm{dist}),\ 3\,\mathrm{usual})
+
+        f_j = \mathrm{ReLU}\bigl[\,w_j - q(w)_{[0, 2]},\quad d_j - q(d)_{[0, 1/4]},\quad
+        \mathrm{dist}_j / a - 1\,\bigr]
+    """
+    worse = (measured.clean - measured.released_clean) / (measured.released_clean + FLOOR)
+    learned = (measured.released_poison - measured.poison) / (measured.released_poison + FLOOR)
+    allowed = min(
+        OF_THE_ROUND * float(lower_quartile(measured.distance)),
+        OF_THE_PAST * measured.usual_distance,
+    )
+    further = measured.distance / allowed - 1 if allowed > 0 else (measured.distance > 0) * 1e6
+    return torch.stack(
+        [
+            worse - lower_quartile(worse).clamp(0, EXCUSED_WORSE),
+            learned - lower_quartile(learned).clamp(0, EXCUSED_LEARNED),
+            further,
+        ],
+        dim=1,
+    ).clamp(min=0)
+
+
+def lower_quartile(values: PerClient) -> Tensor:
+    """Return the value with a quarter of the others below it.
+
+    >>> lower_quartile(torch.tensor([5.0, 1.0, 4.0, 2.0, 3.0]))
+    tensor(2.)
+    """
+    return values.sort().values[(len(values) - 1) // 4]

@@ -1,0 +1,37 @@
+"""Clean loss and poison loss of labelled logits, in log space (Eq. 4 and 5)."""
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+Logits = Float[Tensor, "examples classes"]
+Labels = Int64[Tensor, " examples"]
+PerExample = Float[Tensor, " examples"]
+
+
+def l_c(z: Logits, y: Labels) -> PerExample:
+    r"""Clean loss, Eq. 4: :math:`-\log f(y | x) = \mathrm{LSE}(z) - z_y`."""
+    return z.logsumexp(1) - _of_label(z, y)
+
+
+def l_p(z: Logits, y: Labels) -> PerExample:
+    r"""Poison loss, Eq. 5: :math:`-\log(1 - f(y | x)) = \mathrm{LSE}(z) - \mathrm{LSE}(z_{\ne y})`.
+
+    The plain formula gives infinity in float32 from a logit gap of 17 on; this one never.
+    """
+    return z.logsumexp(1) - _of_others(z, y)
+
+
+def margin(z: Logits, y: Labels) -> PerExample:
+    r"""The difference that weighs gamma in Eq. 9: :math:`l_p - l_c`, the log-odds of the label."""
+    return _of_label(z, y) - _of_others(z, y)
+
+
+def _of_label(z: Logits, y: Labels) -> PerExample:
+    return z.gather(1, y[:, None]).squeeze(1)
+
+
+def _of_others(z: Logits, y: Labels) -> PerExample:
+    """Return LSE over all classes but the label's."""
+    hidden = torch.zeros_like(z, dtype=torch.bool).scatter_(1, y[:, None], True)
+    return z.masked_fill(hidden, -torch.inf).logsumexp(1)

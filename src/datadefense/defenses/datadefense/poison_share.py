@@ -1,0 +1,58 @@
+"""How much of the defense set is poisoned, estimated from margins, when beta is unknown."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from datadefense.defenses.datadefense.losses import PerExample
+
+FEWEST = 5
+"""Known clean examples (and unknown ones) below which nothing can be estimated."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoisonShare:
+    """An estimate of the poisoned share of D_d, and its standard error."""
+
+    share: float
+    error: float
+
+
+def estimate_poison_share(
+    margins: PerExample, known_clean: Bool[Tensor, " examples"]
+) -> PoisonShare | None:
+    r"""Estimate the share of poisoned examples by comparing unknown examples with clean ones.
+
+    Unknown examples are a mixture: :math:`F_u = (1 - \pi) F_c + \pi F_p` for the distributions of
+    the margin (log-odds of the label under a model that is not poisoned). For any threshold
+    :math:`F_p \le 1`, so
+
+    .. math:: \pi \ge \frac{F_u(\tau) - F_c(\tau)}{1 - F_c(\tau)}
+
+    The greatest of these bounds, each lowered by its standard error lest the noise be taken for
+    poison, is the estimate. It errs to the low side where poisoned labels look no stranger to the
+    model than clean ones. None where fewer than 5 examples are known clean, or unknown.
+    """
+    clean, unknown = margins[known_clean], margins[~known_clean]
+    if min(len(clean), len(unknown)) < FEWEST:
+        return None
+    clean, unknown = (part.to(torch.float64).sort().values for part in (clean, unknown))
+    below_clean = torch.searchsorted(clean, unknown, right=True) / len(clean)
+    below_unknown = torch.arange(1, len(unknown) + 1, dtype=torch.float64) / len(unknown)
+    usable = below_clean <= 0.5
+    if not bool(usable.any()):
+        return PoisonShare(0.0, 0.0)
+    below_clean, below_unknown = below_clean[usable], below_unknown[usable]
+    bound = (below_unknown - below_clean) / (1 - below_clean)
+    variance = _variance(below_unknown, len(unknown)) + _variance(below_clean, len(clean))
+    error = variance.sqrt() / (1 - below_clean)
+    best = int((bound - error).argmax())
+    part = len(unknown) / len(margins)
+    return PoisonShare(max(0.0, float(bound[best] - error[best])) * part, float(error[best]) * part)
+
+
+def _variance(share: Tensor, count: int) -> Tensor:
+    """Return the variance of an observed share, not 0 where none or all were seen."""
+    return (share * (1 - share) + 1 / count) / count
