@@ -7,24 +7,20 @@ the table ``results/attacks/README.md`` is made from all of them.
 """
 
 import argparse
-import dataclasses
-import json
 import sys
-import tempfile
-from collections import defaultdict
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import torch
 
+from benchmarks.grid import run_missing
 from datadefense.experiments.experiment import Experiment
-from datadefense.experiments.run import start
 from datadefense.experiments.setups import SETUPS, experiment
-from datadefense.simulation.pool import Pool
 from datadefense.storage import write_text
 
 ATTACKS = ("none", "pgd", "pgd-replacement")
+MOST_SEEDS = 20
 
 
 def configuration(setup: str, attack: str, seed: int) -> Experiment:
@@ -33,29 +29,8 @@ def configuration(setup: str, attack: str, seed: int) -> Experiment:
     return experiment(setup, "cpu", changes)
 
 
-def run_one(setup: str, attack: str, seed: int, data: Path | None, workers: int) -> dict[str, Any]:
-    """Run fedavg at cpu scale and return its summary and the key of its configuration."""
-    configured = configuration(setup, attack, seed)
-    with tempfile.TemporaryDirectory() as folder:
-        run = start(configured, Path(folder) / "run", data)
-        with Pool(run.federation, workers) as pool:
-            for record in run.rounds(pool):
-                if record.asr_percent is not None:
-                    print(
-                        f"{setup} {attack} {seed}: round {record.round} "
-                        f"MA {record.ma_percent:.1f} ASR {record.asr_percent:.1f}",
-                        flush=True,
-                    )
-            summary = run.finish(pool)
-    return {"key": configured.key(), **dataclasses.asdict(summary)}
-
-
-def table(runs: list[dict[str, Any]]) -> str:
+def table(runs: dict[str, dict[str, Any]]) -> str:
     """Return the table of all runs: means over seeds, and the least excess of any seed."""
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for run in runs:
-        if run["key"] == configuration(run["setup"], run["attack"], run["seed"]).key():
-            groups[run["setup"], run["attack"]].append(run)
     lines = [
         "# Do the attacks work?",
         "",
@@ -68,7 +43,8 @@ def table(runs: list[dict[str, Any]]) -> str:
     ]
     for setup in SETUPS:
         for attack in ATTACKS:
-            if not (group := groups.get((setup, attack))):
+            keys = [configuration(setup, attack, seed).key() for seed in range(MOST_SEEDS)]
+            if not (group := [runs[key] for key in keys if key in runs]):
                 continue
             means = [
                 f"{fmean(run[key] for run in group):.1f}"
@@ -92,19 +68,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/attacks"))
     options = parser.parse_args()
     torch.set_num_threads(1)
-    options.out.mkdir(parents=True, exist_ok=True)
-    store = options.out / "runs.jsonl"
-    runs = [json.loads(line) for line in store.read_text().splitlines()] if store.exists() else []
-    known = {run["key"] for run in runs}
-    for seed in range(options.seeds):
-        for setup in options.setups.split(","):
-            for attack in options.attacks.split(","):
-                if configuration(setup, attack, seed).key() in known:
-                    continue
-                runs.append(run_one(setup, attack, seed, options.data, options.workers))
-                with store.open("a") as lines:
-                    lines.write(json.dumps(runs[-1]) + "\n")
-                write_text(options.out / "README.md", table(runs))
+    wanted = (
+        configuration(setup, attack, seed)
+        for seed in range(options.seeds)
+        for setup in options.setups.split(",")
+        for attack in options.attacks.split(",")
+    )
+    runs = run_missing(wanted, options.out / "runs.jsonl", options.data, options.workers)
     write_text(options.out / "README.md", table(runs))
     sys.stdout.write(table(runs))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from datadefense.defended_round import defend as defend
+    from datadefense.defense_set import DefenseSet as DefenseSet
     from datadefense.defenses import DEFENSES as DEFENSES
     from datadefense.defenses import available as available
     from datadefense.defenses import create as create
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from datadefense.gate import Gate as Gate
     from datadefense.gate import Rejection as Rejection
     from datadefense.gate import Submission as Submission
+    from datadefense.models.features import penultimate as penultimate
     from datadefense.params import Layout as Layout
     from datadefense.params import predictor as predictor
     from datadefense.round import Aggregate as Aggregate
@@ -38,6 +40,7 @@ _HOMES = {
     "Aggregate": "datadefense.round",
     "Combined": "datadefense.defenses.base",
     "Defense": "datadefense.defenses.base",
+    "DefenseSet": "datadefense.defense_set",
     "Examples": "datadefense.examples",
     "Gate": "datadefense.gate",
     "Layout": "datadefense.params",
@@ -51,6 +54,7 @@ _HOMES = {
     "create": "datadefense.defenses",
     "defend": "datadefense.defended_round",
     "load_state": "datadefense.storage",
+    "penultimate": "datadefense.models.features",
     "predictor": "datadefense.params",
     "save_state": "datadefense.storage",
 }
@@ -60,6 +64,7 @@ __all__ = [
     "Aggregate",
     "Combined",
     "Defense",
+    "DefenseSet",
     "Examples",
     "Gate",
     "Layout",
@@ -74,6 +79,7 @@ __all__ = [
     "create",
     "defend",
     "load_state",
+    "penultimate",
     "predictor",
     "save_state",
 ]

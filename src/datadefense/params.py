@@ -250,10 +250,14 @@ def is_narrow(module: nn.Module) -> bool:
 
 
 def channels_last(tensor: Tensor) -> Tensor:
-    """Return images or their filters in the channels-last format, anything else as it is."""
+    """Return images or their filters in the channels-last format, anything else as it is.
+
+    Cloned, not made contiguous: with one channel every order of the memory is both formats, and
+    only a clone has the strides by which a convolution recognises this one.
+    """
     if tensor.ndim != 4:
         return tensor
-    return tensor.contiguous(memory_format=torch.channels_last)
+    return tensor.clone(memory_format=torch.channels_last)
 
 
 def _shorten(names: Collection[str], limit: int = 5) -> str:

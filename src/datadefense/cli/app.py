@@ -18,6 +18,8 @@ data_app = typer.Typer(help="See, verify and convert data sets.", no_args_is_hel
 app.add_typer(data_app, name="data")
 list_app = typer.Typer(help="Show what there is to choose from.", no_args_is_help=True)
 app.add_typer(list_app, name="list")
+set_app = typer.Typer(help="Build, see, mark and check defense sets.", no_args_is_help=True)
+app.add_typer(set_app, name="defense-set")
 
 
 def _print_version(wanted: bool) -> None:
@@ -41,14 +43,24 @@ def root(
 @app.command()
 def demo(
     out: Annotated[
-        Path, typer.Option(help="Folder for the result: round.json and round.png.")
-    ] = Path("runs/demo"),
-    seed: Annotated[int, typer.Option(help="Seed of data, clients and attack.")] = 0,
+        Path | None, typer.Option(help="Folder for the runs and the page (default: runs/demo-...).")
+    ] = None,
+    defenses: Annotated[
+        str, typer.Option(help="Names of the defenses, separated by commas.")
+    ] = "fedavg,multi-krum,datadefense",
+    seed: Annotated[int, typer.Option(help="Root of all randomness.")] = 0,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes that train clients (default: one a core).")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="key=value of the configuration.")
+    ] = None,
 ) -> None:
-    """Attack one real federated round and show what each defense makes of it."""
+    """Attack a real federation and compare defenses: a table, a plot and a page."""
+    _prepare(workers)
     from datadefense.cli.demo import run_demo
 
-    run_demo(out, seed)
+    run_demo(out, defenses.split(","), set_ or [], seed, workers)
 
 
 @app.command()
@@ -211,6 +223,96 @@ def data_import(
     from datadefense.cli.data import import_files
 
     import_files(name, source, target)
+
+
+SetFolder = Annotated[Path, typer.Argument(help="Folder of the defense set.")]
+SetupName = Annotated[
+    str | None, typer.Option("--setup", help="Setup; see `datadefense list setups`.")
+]
+ScaleName = Annotated[str, typer.Option("--scale", help="cpu (reduced) or paper.")]
+Seed = Annotated[int, typer.Option("--seed", help="Root of all randomness.")]
+Changes = Annotated[list[str] | None, typer.Option("--set", help="key=value of the configuration.")]
+
+
+@set_app.command("build")
+def set_build(
+    out: Annotated[Path, typer.Argument(help="Folder that is made.")],
+    setup: SetupName = None,
+    size: Annotated[
+        int | None, typer.Option(help="Examples (default: 500, or what the setup has).")
+    ] = None,
+    poison_share: Annotated[
+        float | None, typer.Option(help="Share of them that is poisoned (default: 0.2).")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Data set, to be used with --suspects and --label.")
+    ] = None,
+    suspects: Annotated[Path | None, typer.Option(help="Folder of suspect images.")] = None,
+    label: Annotated[int | None, typer.Option(help="Label that all suspects came with.")] = None,
+    clean: Annotated[
+        int | None, typer.Option(help="Examples of the data set beside them (default: 400).")
+    ] = None,
+    known_clean: Annotated[
+        int | None, typer.Option(help="Clean ones to mark (default: a fifth of the set).")
+    ] = None,
+    data: DataFolder = None,
+    scale: ScaleName = "cpu",
+    seed: Seed = 0,
+    set_: Changes = None,
+) -> None:
+    """Make a defense set from a setup, or from a data set and suspect images."""
+    from datadefense.cli.defense_set import Chosen, Wanted, build
+
+    wanted = Wanted(size, poison_share, known_clean, dataset, suspects, label, clean)
+    build(out, Chosen(setup, scale, seed, tuple(set_ or ()), data), wanted)
+
+
+@set_app.command("show")
+def set_show(
+    folder: SetFolder,
+    setup: SetupName = None,
+    data: DataFolder = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where the page goes (default: FOLDER/sheet.html).")
+    ] = None,
+    scale: ScaleName = "cpu",
+    seed: Seed = 0,
+    set_: Changes = None,
+) -> None:
+    """Count examples and write a contact sheet; with --setup, the strangest come first."""
+    from datadefense.cli.defense_set import Chosen, show
+
+    show(folder, Chosen(setup, scale, seed, tuple(set_ or ()), data), out)
+
+
+@set_app.command("mark")
+def set_mark(
+    folder: SetFolder,
+    ids: Annotated[list[str], typer.Argument(help="Examples.", metavar="ID...")],
+    not_clean: Annotated[
+        bool, typer.Option("--not-clean", help="Take the mark away instead.")
+    ] = False,
+    note: Annotated[str | None, typer.Option(help="What to write beside the mark.")] = None,
+) -> None:
+    """Mark examples as known to be clean."""
+    from datadefense.cli.defense_set import mark
+
+    mark(folder, ids, not not_clean, note)
+
+
+@set_app.command("check")
+def set_check(
+    folder: SetFolder,
+    setup: Annotated[str, typer.Option(help="Setup in which the set is to be used.")],
+    data: DataFolder = None,
+    scale: ScaleName = "cpu",
+    seed: Seed = 0,
+    set_: Changes = None,
+) -> None:
+    """Look for doubles, wrong labels, too few marks and overlap with test data."""
+    from datadefense.cli.defense_set import Chosen, check
+
+    check(folder, Chosen(setup, scale, seed, tuple(set_ or ()), data))
 
 
 @list_app.command("setups")

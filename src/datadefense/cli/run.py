@@ -42,14 +42,14 @@ def run_experiment(
     folder = out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     with _warm_start_display(configured) as report:
         run = start(configured, folder, data, report)
-    _see_through(run, workers, device)
+    see_through(run, workers, device)
 
 
 def resume_experiment(folder: Path, data: Path | None, workers: int | None, device: str) -> None:
     """Pick a run up where its last checkpoint left it and see it through."""
     _check_means(workers, device)
     torch.set_num_threads(1)
-    _see_through(resume(folder, data), workers, device)
+    see_through(resume(folder, data), workers, device)
 
 
 def warm_up(setup: str, scale: str, changes: Mapping[str, str], data: Path | None) -> None:
@@ -107,7 +107,8 @@ def _warm_start_display(configured: Experiment) -> Iterator[Report]:
         bar.stop()
 
 
-def _see_through(run: Run, workers: int | None, device: str) -> None:
+def see_through(run: Run, workers: int | None, device: str) -> Summary:
+    """Run what is left, showing how far it is; Ctrl-C stops after the round and exits."""
     console = Console()
     number = (os.cpu_count() or 1) if workers is None else workers
     with Pool(run.federation, number, device) as pool:
@@ -124,6 +125,7 @@ def _see_through(run: Run, workers: int | None, device: str) -> None:
         with console.status("measuring the floor: the same rounds without an attack ..."):
             summary = run.finish(pool)
     _print_summary(console, summary, run.folder)
+    return summary
 
 
 @contextmanager

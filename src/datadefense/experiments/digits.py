@@ -31,7 +31,7 @@ def digits_edge(experiment: Experiment) -> Material:
         clients=clients,
         attacker=Loot(attacker, digits.edge_case.take(strange[:poison])),
         server_clean=server,
-        server_poison=digits.edge_case.take(strange[poison:half]),
+        server_poison=digits.edge_case.take(strange[poison:half][: experiment.server_poison]),
         test=digits.test,
         backdoor_test=digits.edge_case.take(strange[half:]),
     )

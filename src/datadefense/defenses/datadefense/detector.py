@@ -58,7 +58,7 @@ def min_max(scores: PerExample) -> PerExample:
     """
     low, high = scores.amin(), scores.amax()
     extent, size = float((high - low).detach()), float(high.detach().abs())
-    if not extent > FLAT * max(1.0, size):
+    if not FLAT * max(1.0, size) < extent < math.inf:
         return torch.full_like(scores, 0.5)
     return (scores - low) / (high - low)
 
@@ -69,6 +69,10 @@ def gamma(psi: Psi, h_1: Features, y: Labels) -> PerExample:
 
 
 def standardise(features: Features) -> Features:
-    """Return features with mean 0, deviation 1 and rows of about unit length, whatever encoder."""
+    """Return features with mean 0, deviation 1 and rows of about unit length, whatever encoder.
+
+    A column whose deviation overflows is 0, as is a constant one.
+    """
     deviation, mean = torch.std_mean(features, dim=0, correction=0)
-    return (features - mean) / (deviation + 1e-6) / math.sqrt(features.shape[1])
+    scaled = (features - mean) / (deviation + 1e-6) / math.sqrt(features.shape[1])
+    return scaled.nan_to_num(0.0, 0.0, 0.0)

@@ -51,7 +51,8 @@ class DataDefensePaper(Defense[PrintedState]):
     coin toss (about a third of random starts are dead, and a first round that rewards the attacker
     poisons the model that the detector then trusts). Use `DataDefense`.
 
-    Reference: Pandey et al., *DataDefense*, ECAI 2024.
+    Reference: Purohit et al., *A Data-Driven Defense against Edge-case Model Poisoning Attacks on
+    Federated Learning*, ECAI 2024.
     """
 
     beta: float = setting(0.2, "share of the defense set that is taken for poisoned")

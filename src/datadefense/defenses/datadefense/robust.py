@@ -85,7 +85,8 @@ class DataDefense(Defense[DataDefenseState]):
     margins and in keeping Eq. 11 in the rounds: see ``docs/deviations.md``. The paper's own forms
     are `DataDefensePaper`, `DataDefenseAppendix` and `DataDefenseReleased`.
 
-    Reference: Pandey et al., *DataDefense*, ECAI 2024.
+    Reference: Purohit et al., *A Data-Driven Defense against Edge-case Model Poisoning Attacks on
+    Federated Learning*, ECAI 2024.
     """
 
     beta: float | Literal["auto"] = setting(
@@ -96,7 +97,13 @@ class DataDefense(Defense[DataDefenseState]):
     halt_after: int | None = setting(None, "round after which theta and psi stay; none: never")
 
     name: ClassVar[str] = "datadefense"
-    promises: ClassVar[Promise] = Promise.SYMMETRIC | Promise.WEIGHTED
+    promises: ClassVar[Promise] = (
+        Promise.SYMMETRIC
+        | Promise.WEIGHTED
+        | Promise.SUMS_TO_ONE
+        | Promise.UNANIMOUS
+        | Promise.BOUNDED
+    )
 
     def __post_init__(self) -> None:
         if isinstance(self.beta, str):
@@ -270,10 +277,11 @@ def _box() -> tuple[Tensor, Tensor]:
 
 
 def _usual(measured: Measured, weights: Tensor) -> float:
-    """Return the usual distance with this round's clients that counted taken in."""
-    if not bool((weights > 0).any()):
+    """Return the usual distance with this round's clients that counted and moved taken in."""
+    moved = measured.distance[(weights > 0) & (measured.distance > 0)]
+    if not len(moved):
         return measured.usual_distance
-    now = float(measured.distance[weights > 0].median())
+    now = float(moved.median())
     if measured.usual_distance == torch.inf:
         return now
     return MEMORY * measured.usual_distance + (1 - MEMORY) * now

@@ -1,0 +1,26 @@
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from datadefense.cli.app import app
+
+SMALL = ["--set", "rounds=2", "--set", "warm_accuracy_percent=30", "--set", "epochs=1"]
+
+
+def test_the_demo_leaves_a_table_a_plot_a_page_and_the_runs(tmp_path, monkeypatch):
+    pytest.importorskip("mlxtend")
+    monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path / "cache"))
+    out = tmp_path / "demo"
+    names = "fedavg,datadefense"
+    result = CliRunner().invoke(
+        app, ["demo", "--out", str(out), "--defenses", names, "--workers", "0", *SMALL]
+    )
+    assert result.exit_code == 0, result.output
+    for name in names.split(","):
+        assert name in result.output
+        summary = json.loads((out / name / "summary.json").read_text())
+        assert summary["defense"] == name
+        assert (out / name / "report.html").exists()
+    assert "datadefense/report.html" in (out / "index.html").read_text()
+    assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
