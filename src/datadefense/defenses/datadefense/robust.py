@@ -43,8 +43,11 @@ LOWEST, HIGHEST = (0.1, 1.5, 0.1), (0.3, 3.0, 0.3)
 """The box in which theta is learned; at each of its points the known attacks stay out."""
 CLIP = 5.0
 """Nats up to which a margin counts, so that a few sure examples do not rule the detector."""
-START_STEPS, PSI_RATE = 100, 1e-3
-"""Steps of Adam in the consistent start, and their size there and in the rounds."""
+START_STEPS, START_RATE, ROUND_RATE = 100, 1e-3, 1e-4
+"""Steps of Adam in the consistent start, their size, and the size of those in the rounds.
+
+Adam's first steps have full length in every coordinate, however small the gradient; in the rounds,
+where it starts afresh, larger ones shake a good ranking."""
 MEMORY = 0.8
 """Share of the usual distance that is kept from round to round."""
 
@@ -164,7 +167,7 @@ class DataDefense(Defense[DataDefenseState]):
             if collapsed:
                 psi = self._start(server, owned, margins, z.shape[1], round.index)
             else:
-                psi = fit(psi, owned, margins, self.psi_steps)
+                psi = fit(psi, owned, margins, self.psi_steps, ROUND_RATE)
         report: dict[str, Any] = {
             "theta": state.theta.tolist(),
             "gamma": [float(f"{score:.4g}") for score in scores.tolist()],
@@ -203,7 +206,7 @@ class DataDefense(Defense[DataDefenseState]):
         """Return psi^0: fresh weights, fitted."""
         draw = server.generator(self.name, "psi", index)
         psi = draw_psi(owned.features.shape[1], classes, draw)
-        return fit(psi, owned, margins, START_STEPS)
+        return fit(psi, owned, margins, START_STEPS, START_RATE)
 
     def _step(self, theta: Tensor, gradient: Tensor) -> Tensor:
         """Return theta after one step of a fixed length, in units of its box, back into it."""
@@ -216,14 +219,14 @@ class DataDefense(Defense[DataDefenseState]):
         return torch.clamp(theta - self.theta_rate * width * scaled / length, low, high)
 
 
-def fit(psi: Psi, owned: DefenseSet, margins: PerExample, steps: int) -> Psi:
+def fit(psi: Psi, owned: DefenseSet, margins: PerExample, steps: int, rate: float) -> Psi:
     r"""Return psi after steps of Adam on :math:`V + L_{pred} + l_{consist}`, each as a mean."""
     h_1, y, known = standardise(owned.features), owned.examples.labels, owned.known_clean
     clean = int(known.sum())
     pairs = clean * (len(owned) - clean)
     weights = [weight.clone().requires_grad_() for weight in psi]
     current = Psi(*weights)
-    optimiser = torch.optim.Adam(weights, lr=PSI_RATE)
+    optimiser = torch.optim.Adam(weights, lr=rate)
     for _ in range(steps):
         prediction = y_hat_logits(current, h_1)
         scores = min_max(g_2(current, prediction, y))
