@@ -136,3 +136,104 @@ def fltrust(rows, own):
             for i, x in enumerate(row):
                 total[i] += share * norm(own) / norm(row) * x
     return [x / sum(trust) for x in total]
+
+
+def log_odds_and_losses(z, y):
+    """The margin, -log p and -log(1 - p) of the label, from the softmax."""
+    p = math.exp(z[y]) / sum(math.exp(value) for value in z)
+    clean, poison = -math.log(p), -math.log(1 - p)
+    return poison - clean, clean, poison
+
+
+def times(matrix, vector):
+    return [sum(a * b for a, b in zip(row, vector, strict=True)) for row in matrix]
+
+
+def relu(values):
+    return [max(0.0, value) for value in values]
+
+
+def detector_scores(psi, rows, labels):
+    """Eq. 7, one example after the other; psi is W1 ... W4 as lists of rows."""
+    W1, W2, W3, W4 = psi
+    scores = []
+    for h_1, y in zip(rows, labels, strict=True):
+        z = times(W2, relu(times(W1, h_1)))
+        total = sum(math.exp(value) for value in z)
+        pair = [math.exp(value) / total for value in z] + [float(k == y) for k in range(len(z))]
+        scores.append(times(W4, relu(times(W3, pair)))[0])
+    return scores
+
+
+def min_max(values):
+    low, high = min(values), max(values)
+    return [(value - low) / (high - low) for value in values]
+
+
+def consistency(gamma, known):
+    """Eq. 11, pair by pair."""
+    return sum(
+        gamma[c] - gamma[u]
+        for c in range(len(gamma))
+        for u in range(len(gamma))
+        if known[c] and not known[u]
+    )
+
+
+def relu_importance(scores):
+    kept = relu(scores)
+    return [score / sum(kept) if sum(kept) > 0 else 0.0 for score in kept]
+
+
+def most_suspicious(gamma, beta, spared):
+    """Places of D_dp: by gamma, first come first, as many as round(beta n) says."""
+    count = len(gamma)
+    wanted = min(max(1, min(round(beta * count), count - 1)), count) if beta > 0 else 0
+    order = sorted(range(count), key=lambda i: (-gamma[i], i))
+    return sorted([i for i in order if not spared[i]][:wanted])
+
+
+def quarter_below(values):
+    return sorted(values)[(len(values) - 1) // 4]
+
+
+def between(value, low, high):
+    return max(low, min(high, value))
+
+
+def faults(clean, poison, distance, released, usual):
+    """``released``: the old model's losses on clean and on poisoned points."""
+    released_clean, released_poison = released
+    worse = [(loss - released_clean) / (released_clean + 0.1) for loss in clean]
+    learned = [(released_poison - loss) / (released_poison + 0.1) for loss in poison]
+    allowed = min(2 * quarter_below(distance), 3 * usual)
+    return [
+        [
+            max(0.0, w - between(quarter_below(worse), 0, 2)),
+            max(0.0, d - between(quarter_below(learned), 0, 0.25)),
+            max(0.0, far / allowed - 1) if allowed > 0 else 1e6 * (far > 0),
+        ]
+        for w, d, far in zip(worse, learned, distance, strict=True)
+    ]
+
+
+def poison_share(margins, known):
+    """The greatest lower bound over all thresholds, less its error; and that error."""
+    clean = [m for m, k in zip(margins, known, strict=True) if k]
+    unknown = [m for m, k in zip(margins, known, strict=True) if not k]
+    best = None
+    for tau in unknown:
+        of_clean = sum(m <= tau for m in clean) / len(clean)
+        of_unknown = sum(m <= tau for m in unknown) / len(unknown)
+        if of_clean > 0.5:
+            continue
+        variance = sum(
+            (share * (1 - share) + 1 / count) / count
+            for share, count in ((of_clean, len(clean)), (of_unknown, len(unknown)))
+        )
+        error = math.sqrt(variance) / (1 - of_clean)
+        bound = (of_unknown - of_clean) / (1 - of_clean) - error
+        if best is None or bound > best[0]:
+            best = bound, error
+    part = len(unknown) / len(margins)
+    return (0.0, 0.0) if best is None else (max(0.0, best[0]) * part, best[1] * part)

@@ -22,7 +22,7 @@ class DefenseSet:
     Args:
         examples: inputs with the labels they came with, right or wrong.
         known_clean: which of them somebody has looked at and found clean.
-        features: the encoder's view of each input (`datadefense.models.features`).
+        features: the encoder's view of each input (`datadefense.models.features`), kept in float32.
         ids: one text each, all different; by default the digest of input and label.
         provenance: where each came from, for people; no defense reads it.
     """
@@ -46,6 +46,13 @@ class DefenseSet:
         ):
             if len(column) != len(self.examples):
                 raise ValueError(f"{what} must have {len(self)} rows, got {len(column)}")
+        if self.known_clean.dtype != torch.bool:
+            raise ValueError(f"known_clean must be true or false, got {self.known_clean.dtype}")
+        if self.features.ndim != 2:
+            raise ValueError(
+                f"features must be [examples, width], got shape {tuple(self.features.shape)}"
+            )
+        object.__setattr__(self, "features", self.features.to(torch.float32))
         if len(set(self.ids)) != len(self.ids):
             twice = next(one for one in self.ids if self.ids.count(one) > 1)
             raise ValueError(f"ids must differ, {twice!r} is there twice")

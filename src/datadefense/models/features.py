@@ -18,7 +18,7 @@ def penultimate(
         raise ValueError(f"{type(module).__name__} has no nn.Linear whose input could be taken")
     caught: list[Tensor] = []
     hook = dense[-1].register_forward_pre_hook(lambda _, given: caught.append(given[0].flatten(1)))
-    training = module.training
+    training = {layer: layer.training for layer in module.modules()}
     try:
         module.eval()
         with torch.no_grad():
@@ -26,5 +26,6 @@ def penultimate(
                 module(part)
     finally:
         hook.remove()
-        module.train(training)
+        for layer, mode in training.items():
+            layer.training = mode
     return torch.cat(caught)

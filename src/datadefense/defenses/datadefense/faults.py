@@ -3,8 +3,9 @@
 The paper's three features in a form that an attacker cannot turn round. Each is one-sided: 0 is "no
 fault", and nothing that a model does earns it a bonus (a blown-up model has a huge loss on poisoned
 points too). Each is relative: to the model that the clients started from and, where the whole round
-goes one way, to the round's lower quartile, which attackers own only if they are three in four; and
-even then no more than a stated excuse is granted.
+goes one way, to the round's lower quartile. Attackers can raise it only if they are three in four, and
+even then no more than a stated excuse is granted; one in four can lower it, by hardly moving, which is
+why distances are free up to what was usual before.
 """
 
 from dataclasses import dataclass
@@ -21,8 +22,10 @@ FLOOR = 0.1
 """Nats added to a loss before something is divided by it."""
 EXCUSED_WORSE, EXCUSED_LEARNED = 2.0, 0.25
 """Most of the first and of the second fault that is excused because the round shares it."""
-OF_THE_ROUND, OF_THE_PAST = 2.0, 3.0
-"""Distances that are free: multiples of the round's lower quartile and of what was usual so far."""
+OF_THE_ROUND = 2.0
+"""Multiple of the round's lower quartile up to which a distance is free."""
+LEAST_OF_THE_PAST, MOST_OF_THE_PAST = 1.5, 3.0
+"""Multiples of what was usual so far between which the free distance stays."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,17 +52,17 @@ def faults(measured: Measured) -> Float64[Tensor, "clients 3"]:
     .. math::
         w_j = \frac{L_{dc}(j) - \bar L_{dc}}{\bar L_{dc} + 0.1}, \quad
         d_j = \frac{\bar L_{dp} - L_{dp}(j)}{\bar L_{dp} + 0.1}, \quad
-        a = \min(2\,q(\mathrm{dist}),\ 3\,\mathrm{usual})
+        a = 2\,q(\mathrm{dist})_{[1.5\,\mathrm{usual},\ 3\,\mathrm{usual}]}
 
         f_j = \mathrm{ReLU}\bigl[\,w_j - q(w)_{[0, 2]},\quad d_j - q(d)_{[0, 1/4]},\quad
         \mathrm{dist}_j / a - 1\,\bigr]
     """
     worse = (measured.clean - measured.released_clean) / (measured.released_clean + FLOOR)
     learned = (measured.released_poison - measured.poison) / (measured.released_poison + FLOOR)
-    allowed = min(
-        OF_THE_ROUND * float(lower_quartile(measured.distance)),
-        OF_THE_PAST * measured.usual_distance,
-    )
+    allowed = OF_THE_ROUND * float(lower_quartile(measured.distance))
+    if measured.usual_distance < torch.inf:
+        allowed = max(allowed, LEAST_OF_THE_PAST * measured.usual_distance)
+        allowed = min(allowed, MOST_OF_THE_PAST * measured.usual_distance)
     further = measured.distance / allowed - 1 if allowed > 0 else (measured.distance > 0) * 1e6
     return torch.stack(
         [

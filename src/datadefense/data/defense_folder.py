@@ -1,0 +1,370 @@
+"""A defense set as a folder that people own: examples in parquet, marks in a spreadsheet.
+
+``examples.parquet`` has the columns id, image (PNG, a struct {bytes, path}) or text or tokens,
+label and provenance. ``marks.csv`` has id, known_clean (yes or no) and note. Features depend on an
+encoder, so they are not kept; who has some of their own puts them into ``features.safetensors``,
+one vector an id, and they are used instead.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64, UInt8
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from datadefense.data.content import content_keys
+from datadefense.data.errors import DataError, one_line
+from datadefense.data.parquet import FORMATS, MODES, column_names, read_texts
+from datadefense.defense_set import DefenseSet
+from datadefense.examples import Examples
+from datadefense.storage import save_tensors, write_atomically, write_text
+
+EXAMPLES, MARKS, FEATURES = "examples.parquet", "marks.csv", "features.safetensors"
+COLUMNS = ("id", "known_clean", "note")
+KINDS = ("image", "text", "tokens")
+Kind = Literal["image", "text", "tokens"]
+Inputs = Tensor | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DefenseSetSource:
+    """What a defense set is made of, before an encoder has seen it.
+
+    Args:
+        inputs: uint8 images [n, channels, height, width], tokens [n, length], or texts.
+        labels: the labels they came with, right or wrong.
+        known_clean: which of them somebody has looked at and found clean.
+        ids: one text each, all different; by default `content_ids`.
+        provenance: where each came from.
+        notes: what somebody wrote beside a mark.
+        features: an encoder's view of each input, if there is one already.
+    """
+
+    inputs: Inputs
+    labels: Int64[Tensor, " examples"]
+    known_clean: Bool[Tensor, " examples"]
+    ids: tuple[str, ...] = ()
+    provenance: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    features: Float[Tensor, "examples width"] | None = None
+
+    def __post_init__(self) -> None:
+        count = len(self)
+        if not count or len(self.inputs) != count:
+            raise DataError(f"one label an input: got {len(self.inputs)} inputs, {count} labels")
+        self.kind  # noqa: B018 - raises if there is none
+        if not self.ids:
+            object.__setattr__(self, "ids", content_ids(self.inputs, self.labels))
+        for name in ("provenance", "notes"):
+            object.__setattr__(self, name, getattr(self, name) or ("",) * count)
+        for name in ("known_clean", "ids", "provenance", "notes", "features"):
+            column = getattr(self, name)
+            if column is not None and len(column) != count:
+                raise DataError(f"{name} must have {count} rows, got {len(column)}")
+        _check_ids("ids", self.ids)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def kind(self) -> Kind:
+        """Return what the inputs are, which is also the name of their column."""
+        if isinstance(self.inputs, tuple):
+            return "text"
+        shape, dtype = list(self.inputs.shape), self.inputs.dtype
+        if len(shape) == 4 and shape[1] in (1, 3) and dtype == torch.uint8:
+            return "image"
+        if len(shape) == 2 and dtype in (torch.int32, torch.int64):
+            return "tokens"
+        raise DataError(
+            "inputs must be texts, uint8 images [n, 1 or 3, height, width] or integer tokens "
+            f"[n, length], got {dtype} {shape}"
+        )
+
+    def mark(
+        self, ids: Iterable[str], clean: bool = True, note: str | None = None
+    ) -> "DefenseSetSource":
+        """Return the set with these examples known to be clean, or no longer; None: notes stay."""
+        places = {one: place for place, one in enumerate(self.ids)}
+        known, notes = self.known_clean.clone(), list(self.notes)
+        for one in ids:
+            if one not in places:
+                raise DataError(f"no example is called {one!r}")
+            known[places[one]] = clean
+            notes[places[one]] = notes[places[one]] if note is None else note
+        return replace(self, known_clean=known, notes=tuple(notes))
+
+    def defense_set(self, inputs: Tensor, encode: Callable[[Tensor], Tensor]) -> DefenseSet:
+        """Return the set that a server holds.
+
+        Args:
+            inputs: what the model takes: ``self.inputs``, or what was made of it.
+            encode: gives features, where the folder brings none of its own.
+        """
+        features = encode(inputs) if self.features is None else self.features
+        examples = Examples(inputs, self.labels)
+        return DefenseSet(examples, self.known_clean, features, self.ids, self.provenance)
+
+
+def content_ids(inputs: Inputs, labels: Int64[Tensor, " examples"]) -> tuple[str, ...]:
+    """Return "x" and a digest of input and label; equal examples get a number behind it.
+
+    The same example has the same id in every folder. A spreadsheet takes 12e45 for a number and
+    writes another one back; it leaves x12e45 alone.
+    """
+    keys = [one.encode() for one in inputs] if isinstance(inputs, tuple) else content_keys(inputs)
+    seen: dict[str, int] = {}
+    ids: list[str] = []
+    for key, label in zip(keys, labels.tolist(), strict=True):
+        digest = "x" + blake2b(b"%d:" % label + key, digest_size=5).hexdigest()
+        seen[digest] = seen.get(digest, 0) + 1
+        ids.append(digest if seen[digest] == 1 else f"{digest}-{seen[digest]}")
+    return tuple(ids)
+
+
+def write_defense_folder(source: DefenseSetSource, folder: Path) -> None:
+    """Write a folder; one that holds a defense set already is refused, for its marks' sake."""
+    for name in (EXAMPLES, MARKS):
+        if (folder / name).exists():
+            raise DataError(f"{folder} holds a defense set already ({name}): choose another folder")
+    table, parquet = _table(source), _extra("pyarrow.parquet")
+    folder.mkdir(parents=True, exist_ok=True)
+    if source.features is not None:
+        save_tensors(folder / FEATURES, dict(zip(source.ids, source.features, strict=True)), {})
+    write_marks(source, folder)
+    write_atomically(folder / EXAMPLES, lambda part: parquet.write_table(table, part))
+
+
+def write_marks(source: DefenseSetSource, folder: Path) -> None:
+    """Write the marks of a set, atomically."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(COLUMNS)
+    known = ("yes" if one else "no" for one in source.known_clean.tolist())
+    rows.writerows(zip(source.ids, known, source.notes, strict=True))
+    write_text(folder / MARKS, text.getvalue())
+
+
+def read_defense_folder(folder: Path) -> DefenseSetSource:
+    """Read a folder; whatever is wrong with it is one `DataError` that says where."""
+    path = folder / EXAMPLES
+    if not path.is_file():
+        raise DataError(f"{folder} holds no defense set: there is no {EXAMPLES}")
+    kind = _kind(path, column_names(path))
+    ids, labels = read_texts(path, "id", "label")
+    _check_ids(str(path), ids)
+    provenance, _ = read_texts(path, "provenance", "label")
+    inputs: Inputs
+    if kind == "text":
+        inputs = tuple(read_texts(path, "text", "label")[0])
+    else:
+        inputs = (_read_images if kind == "image" else _read_tokens)(path, ids)
+    known, notes = _read_marks(folder / MARKS, ids)
+    features = _read_features(folder / FEATURES, ids)
+    return DefenseSetSource(inputs, labels, known, tuple(ids), tuple(provenance), notes, features)
+
+
+def to_png(pixels: UInt8[Tensor, "channels height width"]) -> bytes:
+    """Return an image as PNG."""
+    buffer = io.BytesIO()
+    array = np.ascontiguousarray(pixels.permute(1, 2, 0).squeeze(-1).numpy())
+    _extra("PIL.Image").fromarray(array).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def from_file(content: bytes, where: str) -> UInt8[Tensor, "channels height width"]:
+    """Return the pixels of a PNG, JPEG or WEBP file; an error begins with ``where``."""
+    pillow = _extra("PIL.Image")
+    try:
+        image = pillow.open(io.BytesIO(content), formats=FORMATS)
+        mode = image.mode
+        pixels = np.array(image.convert("L" if mode in ("L", "1") else "RGB"))
+    except Exception as error:  # pillow's decoders raise almost anything on broken bytes
+        raise DataError(f"{where}: broken image: {one_line(error)}") from error
+    if mode not in MODES:
+        raise DataError(f"{where}: cannot use an image of mode {mode}, save it as RGB")
+    return torch.from_numpy(np.atleast_3d(pixels)).permute(2, 0, 1)
+
+
+def stack(images: Sequence[Tensor], places: Sequence[str]) -> UInt8[Tensor, "n channels h w"]:
+    """Return images of one size as one tensor, with three channels if any has them."""
+    height, width = images[0].shape[1:]
+    for image, where in zip(images, places, strict=True):
+        if image.shape[1:] != (height, width):
+            raise DataError(
+                f"{where}: images must have one size, found {image.shape[2]}x{image.shape[1]} "
+                f"after {width}x{height}"
+            )
+    channels = max(image.shape[0] for image in images)
+    return torch.stack([image.expand(channels, -1, -1) for image in images])
+
+
+def _extra(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise DataError(
+            f"a defense set's folder needs {error.name}: pip install 'datadefense[data]'"
+        ) from error
+
+
+def _table(source: DefenseSetSource) -> Any:
+    """Return the examples as a table that the Hugging Face libraries can read, too."""
+    arrow, kind, content = _extra("pyarrow"), source.kind, source.inputs
+    images = arrow.struct([("bytes", arrow.binary()), ("path", arrow.string())])
+    cells = content if isinstance(content, tuple) else content.tolist() if kind == "tokens" else [
+        {"bytes": to_png(one), "path": None} for one in content
+    ]  # fmt: skip
+    types = {"image": images, "text": arrow.string(), "tokens": arrow.list_(arrow.int32())}
+    columns = {
+        "id": arrow.array(source.ids, arrow.string()),
+        kind: arrow.array(cells, types[kind]),
+        "label": arrow.array(source.labels.tolist(), arrow.int64()),
+        "provenance": arrow.array(source.provenance, arrow.string()),
+    }
+    if kind != "image":
+        return arrow.table(columns)
+    names = {"id": "string", "label": "int64", "provenance": "string"}
+    features = {name: {"_type": "Value", "dtype": dtype} for name, dtype in names.items()}
+    described = json.dumps({"info": {"features": features | {"image": {"_type": "Image"}}}})
+    return arrow.table(columns).replace_schema_metadata({"huggingface": described})
+
+
+def _check_ids(where: str, ids: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for one in ids:
+        if one.strip().splitlines() != [one]:
+            raise DataError(f"{where}: an id is one line without blanks at its ends, got {one!r}")
+        if one in seen:
+            raise DataError(f"{where}: the id {one!r} is there twice")
+        seen.add(one)
+
+
+def _kind(path: Path, names: Sequence[str]) -> str:
+    for name in ("id", "label", "provenance"):
+        if name not in names:
+            raise DataError(f"{path} has no column {name!r}; it has: {names}")
+    kinds = [name for name in KINDS if name in names]
+    if len(kinds) != 1:
+        raise DataError(f"{path} must have one of the columns {', '.join(KINDS)}; it has: {names}")
+    return kinds[0]
+
+
+def _column(path: Path, name: str, ids: Sequence[str]) -> Any:
+    arrow, parquet = _extra("pyarrow"), _extra("pyarrow.parquet")
+    try:
+        column = parquet.ParquetFile(path).read(columns=[name]).column(name)
+    except (OSError, ValueError, arrow.lib.ArrowException) as error:
+        raise DataError(f"{path} is not a readable parquet file: {one_line(error)}") from error
+    if len(column) != len(ids):
+        raise DataError(f"{path}: {name!r} has {len(column)} rows, there are {len(ids)} ids")
+    return column
+
+
+def _read_images(path: Path, ids: Sequence[str]) -> Tensor:
+    column = _column(path, "image", ids)
+    if not hasattr(column.type, "get_field_index") or column.type.get_field_index("bytes") < 0:
+        raise DataError(f"{path}: 'image' must be a struct {{bytes, path}}, is {column.type}")
+    places = [f"{path}, {one!r}" for one in ids]
+    images: list[Tensor] = []
+    for struct, where in zip(column.to_pylist(), places, strict=True):
+        content = (struct or {}).get("bytes")
+        if not isinstance(content, bytes):
+            raise DataError(f"{where}: the image has no bytes")
+        images.append(from_file(content, where))
+    return stack(images, places)
+
+
+def _read_tokens(path: Path, ids: Sequence[str]) -> Tensor:
+    rows = _column(path, "tokens", ids).to_pylist()
+    length = len(rows[0]) if isinstance(rows[0], list) else 0
+    for one, row in zip(ids, rows, strict=True):
+        if not isinstance(row, list) or not all(type(word) is int for word in row):
+            raise DataError(f"{path}, {one!r}: tokens must be a list of integers")
+        if len(row) != length:
+            raise DataError(
+                f"{path}, {one!r}: tokens must have one length, found {len(row)} after {length}"
+            )
+    try:
+        return torch.tensor(rows, dtype=torch.int32)
+    except (RuntimeError, OverflowError) as error:
+        raise DataError(f"{path}: tokens must fit into 32 bits: {one_line(error)}") from error
+
+
+def _read_marks(path: Path, ids: Sequence[str]) -> tuple[Tensor, tuple[str, ...]]:
+    marks: dict[str, tuple[bool, str]] = {}
+    expected = set(ids)
+    for line, one, known, note in _lines(path):
+        where = f"{path}, line {line}"
+        if one not in expected:
+            raise DataError(f"{where}: {EXAMPLES} has no example {one!r}")
+        if one in marks:
+            raise DataError(f"{where}: {one!r} has a line already")
+        if known.lower() not in ("yes", "no"):
+            raise DataError(f"{where}: known_clean of {one!r} must be yes or no, got {known!r}")
+        marks[one] = (known.lower() == "yes", note)
+    if missing := [one for one in ids if one not in marks]:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise DataError(f"{path} has no line for {missing[0]!r}{more}")
+    return torch.tensor([marks[one][0] for one in ids]), tuple(marks[one][1] for one in ids)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str, str, str]]:
+    """Yield each line's number, id, mark and note, however a spreadsheet has separated them."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8: save it as CSV in UTF-8") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+    separator = max(",;\t", key=text.partition("\n")[0].count)
+    rows = csv.reader(io.StringIO(text), delimiter=separator)
+    try:
+        names = [name.strip().lower() for name in next(rows, [])]
+        if sorted(names) != sorted(COLUMNS):
+            raise DataError(f"{path} must have the columns {', '.join(COLUMNS)}; it has: {names}")
+        for row in rows:
+            cells = [cell.strip() for cell in row]
+            if any(cells[3:]):
+                raise DataError(
+                    f"{path}, line {rows.line_num}: {len(cells)} cells, expected 3: "
+                    f"a note with {separator!r} in it stands in quotes"
+                )
+            if any(cells):
+                named = dict(zip(names, [*cells, "", ""], strict=False))
+                yield rows.line_num, named["id"], named["known_clean"], named["note"]
+    except csv.Error as error:
+        raise DataError(f"{path}, line {rows.line_num}: {one_line(error)}") from error
+
+
+def _read_features(path: Path, ids: Sequence[str]) -> Tensor | None:
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, framework="pt") as file:
+            there = set(file.keys())
+            if missing := [one for one in ids if one not in there]:
+                raise DataError(f"{path} has no features of {missing[0]!r}")
+            rows = [file.get_tensor(one) for one in ids]
+    except (SafetensorError, OSError) as error:
+        raise DataError(f"{path} is not a readable safetensors file: {one_line(error)}") from error
+    shape = rows[0].shape
+    for one, row in zip(ids, rows, strict=True):
+        if row.ndim != 1 or row.shape != shape or not row.is_floating_point():
+            raise DataError(
+                f"{path}, {one!r}: features must be vectors of one length, found {row.dtype} "
+                f"{list(row.shape)} after {list(shape)}"
+            )
+        if not bool(row.isfinite().all()):
+            raise DataError(f"{path}, {one!r}: features must be finite")
+    return torch.stack([row.to(torch.float32) for row in rows])

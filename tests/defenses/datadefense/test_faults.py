@@ -1,0 +1,142 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tests import oracles
+
+from datadefense.defenses.datadefense.faults import (
+    EXCUSED_LEARNED,
+    EXCUSED_WORSE,
+    NAMES,
+    Measured,
+    faults,
+    lower_quartile,
+)
+from datadefense.defenses.datadefense.on_the_set import WORST
+
+
+def measured(clean, poison, distance, released=(1.0, 4.0), usual=math.inf):
+    columns = (torch.tensor(part, dtype=torch.float64) for part in (clean, poison, distance))
+    return Measured(*columns, *released, usual)
+
+
+losses = st.one_of(st.floats(0, 20), st.just(0.0), st.just(WORST))
+distances = st.one_of(st.floats(1e-6, 100), st.just(0.0), st.just(1e30))
+
+
+@st.composite
+def rounds(draw):
+    count = draw(st.integers(1, 9))
+    columns = [
+        draw(st.lists(kind, min_size=count, max_size=count)) for kind in (losses, losses, distances)
+    ]
+    usual = draw(st.one_of(st.just(math.inf), st.just(0.0), st.floats(1e-3, 50)))
+    return (*columns, (draw(losses), draw(losses)), usual)
+
+
+@given(rounds())
+def test_against_the_formula(case):
+    result = faults(measured(*case))
+    assert result.dtype == torch.float64
+    assert result.isfinite().all()
+    for row, expected in zip(result.tolist(), oracles.faults(*case), strict=True):
+        assert row == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@given(rounds())
+def test_no_fault_is_negative(case):
+    assert (faults(measured(*case)) >= 0).all()
+
+
+@given(rounds(), st.randoms(use_true_random=False))
+def test_the_order_of_clients_does_not_matter(case, random):
+    clean, poison, distance, *rest = case
+    order = list(range(len(clean)))
+    random.shuffle(order)
+    shuffled = ([column[j] for j in order] for column in (clean, poison, distance))
+    plain = faults(measured(*case))
+    assert torch.equal(faults(measured(*shuffled, *rest)), plain[order])
+
+
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=12))
+def test_a_quarter_of_the_others_is_below_the_lower_quartile(values):
+    result = float(lower_quartile(torch.tensor(values, dtype=torch.float64)))
+    assert result == oracles.quarter_below(values)
+    assert sum(value < result for value in values) <= (len(values) - 1) // 4
+
+
+def test_a_model_that_is_better_than_the_released_one_has_no_fault():
+    """Lower loss on clean points, higher on poisoned ones, and hardly moved."""
+    result = faults(measured([0.1] + [1.0] * 5, [9.0] + [4.0] * 5, [0.01] + [1.0] * 5))
+    assert result[0].tolist() == [0, 0, 0]
+
+
+def test_a_blown_up_model_earns_nothing():
+    """Its loss on poisoned points is huge, which the paper's features reward."""
+    result = faults(measured([1.0] * 5 + [WORST], [4.0] * 5 + [WORST], [1.0] * 5 + [1e9]))
+    worse, learned, far = result[-1].tolist()
+    assert worse > 1e5
+    assert learned == 0
+    assert far > 1e8
+    assert (result[:-1] == 0).all()
+
+
+def test_an_attacker_who_learned_the_poison_is_seen_and_the_others_are_not():
+    result = faults(measured([1.0] * 6, [4.0] * 5 + [0.1], [1.0] * 6))
+    assert dict(zip(NAMES, result[-1].tolist(), strict=True)) == pytest.approx(
+        {"worse_on_clean": 0, "learned_poison": 3.9 / 4.1, "moved_far": 0}
+    )
+    assert (result[:-1] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("clean", "poison", "left"),
+    [
+        pytest.param(2.1, 4.0, [0, 0, 0], id="a little worse"),
+        pytest.param(11.0, 4.0, [10 / 1.1 - EXCUSED_WORSE, 0, 0], id="much worse"),
+        pytest.param(1.0, 3.5, [0, 0, 0], id="learned a little"),
+        pytest.param(1.0, 0.0, [0, 4 / 4.1 - EXCUSED_LEARNED, 0], id="learned all"),
+    ],
+)
+def test_what_the_whole_round_shares_is_excused_up_to_a_limit(clean, poison, left):
+    result = faults(measured([clean] * 4, [poison] * 4, [1.0] * 4))
+    for row in result.tolist():
+        assert row == pytest.approx(left)
+
+
+@pytest.mark.parametrize("attackers", range(9))
+def test_attackers_below_three_in_four_do_not_make_their_own_excuse(attackers):
+    poison = [0.0] * attackers + [4.0] * (12 - attackers)
+    result = faults(measured([1.0] * 12, poison, [1.0] * 12))
+    assert result[:attackers, 1].tolist() == pytest.approx([4 / 4.1] * attackers)
+    assert (result[attackers:] == 0).all()
+
+
+def test_beyond_that_the_excuse_is_capped():
+    result = faults(measured([1.0] * 12, [0.0] * 11 + [4.0], [1.0] * 12))
+    assert result[:11, 1].tolist() == pytest.approx([4 / 4.1 - EXCUSED_LEARNED] * 11)
+
+
+@pytest.mark.parametrize("usual", [math.inf, 0.0, 1.0])
+def test_nobody_moved(usual):
+    result = faults(measured([1.0] * 3, [4.0] * 3, [0.0] * 3, usual=usual))
+    assert (result == 0).all()
+
+
+def test_who_moves_among_those_who_did_not_is_a_stranger():
+    result = faults(measured([1.0] * 4, [4.0] * 4, [0.0, 0.0, 0.0, 1e-9]))
+    assert result[:, 2].tolist() == [0, 0, 0, 1e6]
+
+
+def test_a_whole_round_that_moves_far_is_measured_by_the_past():
+    result = faults(measured([1.0] * 3, [4.0] * 3, [60.0] * 3, usual=1.0))
+    assert result[:, 2].tolist() == pytest.approx([19.0] * 3)
+
+
+def test_one_client_is_its_own_round():
+    fine = faults(measured([2.0], [3.5], [7.0]))
+    assert fine.tolist() == [[0, 0, 0]]
+    bad = faults(measured([WORST], [0.0], [7.0], usual=0.07))
+    assert (bad[0] > 0).all()

@@ -1,0 +1,280 @@
+from dataclasses import replace
+from itertools import product
+
+import pytest
+import torch
+from tests import oracles
+from tests.defenses.datadefense import toys
+from tests.defenses.datadefense.robust_rounds import (
+    POISONED,
+    in_the_box,
+    is_sound,
+    one_round,
+    same_psi,
+    started,
+)
+
+from datadefense import Examples
+from datadefense.defenses import DataDefense
+from datadefense.defenses.datadefense.detector import draw_psi, gamma, standardise
+from datadefense.defenses.datadefense.faults import NAMES
+from datadefense.defenses.datadefense.losses import l_c, l_p
+from datadefense.defenses.datadefense.robust import CLIP, HIGHEST, LOWEST, MEMORY, fit
+from datadefense.rng import generator
+from datadefense.settings import SettingsError, build
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("attackers", [0, 1, 4, 7])
+def test_who_learned_the_poisoned_labels_loses_its_weight_and_the_others_keep_theirs(
+    seed, attackers
+):
+    server, round = toys.server(seed=seed), toys.attacked_round(10, attackers)
+    result = one_round(DataDefense(), round, server, started(seed))
+    is_sound(result, round)
+    assert result.report["marked"] == POISONED
+    assert result.weights[:attackers].tolist() == [0] * attackers
+    fair = 1 / (10 - attackers)
+    assert result.weights[attackers:].tolist() == pytest.approx([fair] * (10 - attackers), rel=0.1)
+    for reason in result.report["reasons"][:attackers]:
+        assert reason.startswith(("learned_poison", "moved_far"))
+
+
+@pytest.mark.parametrize("corner", list(product((0, 1), repeat=3)), ids=str)
+def test_any_start_of_theta_in_the_box_will_do(corner):
+    round = toys.attacked_round()
+    theta = torch.tensor([(LOWEST, HIGHEST)[end][i] for i, end in enumerate(corner)]).double()
+    result = one_round(DataDefense(), round, state=replace(started(), theta=theta))
+    is_sound(result, round)
+    assert float(result.weights[0]) == 0
+    assert (result.weights[1:] > 0.08).all()
+
+
+def test_theta_is_drawn_from_the_box_and_the_servers_seed():
+    again = DataDefense().init(toys.server(), toys.released())
+    assert torch.equal(again.theta, started(0).theta)
+    assert same_psi(again.psi, started(0).psi)
+    drawn = [started(seed).theta for seed in range(3)]
+    assert all(map(in_the_box, drawn))
+    assert len({tuple(theta.tolist()) for theta in drawn}) == 3
+
+
+def slow_round(defense, state, round, server):
+    """Weights, model, next theta and usual distance: Python loops, and autograd over everything."""
+    owned, start = server.defense_set, round.global_params
+    inputs, y = owned.examples.inputs, owned.examples.labels
+    scores = gamma(state.psi, standardise(owned.features), y).tolist()
+    marked = oracles.most_suspicious(scores, defense.beta, owned.known_clean.tolist())
+    clean = [i for i in range(len(owned)) if i not in marked]
+
+    def means(params):
+        logits = server.predict(params, inputs).tolist()
+        losses = [
+            oracles.log_odds_and_losses(z, label)[1]
+            for z, label in zip(logits, y.tolist(), strict=True)
+        ]
+        return [oracles.mean([losses[i] for i in part]) for part in (clean, marked)]
+
+    per_client = oracles.columns([means(start + update) for update in round.updates])
+    distances = [oracles.norm(update) for update in round.updates.tolist()]
+    f = torch.tensor(
+        oracles.faults(*per_client, distances, means(start), state.usual_distance),
+        dtype=torch.float64,
+    )
+    theta = state.theta.clone().requires_grad_()
+    kept = (1 - f @ theta).relu()
+    C = kept / kept.sum()
+    phi = start + sum(weight * update for weight, update in zip(C, round.updates, strict=True))
+    z = server.predict(phi, inputs)
+    loss = l_c(z, y)[clean].mean() + l_p(z, y)[marked].mean()
+    (gradient,) = torch.autograd.grad(loss, theta)
+    width = [high - low for low, high in zip(LOWEST, HIGHEST, strict=True)]
+    scaled = [g * w for g, w in zip(gradient.tolist(), width, strict=True)]
+    stepped = [
+        oracles.between(t - defense.theta_rate * w * s / oracles.norm(scaled), low, high)
+        for t, w, s, low, high in zip(
+            state.theta.tolist(), width, scaled, LOWEST, HIGHEST, strict=True
+        )
+    ]
+    counted = sorted(d for d, c in zip(distances, C.tolist(), strict=True) if c > 0)
+    now = counted[(len(counted) - 1) // 2]
+    usual = state.usual_distance
+    usual = now if usual == torch.inf else MEMORY * usual + (1 - MEMORY) * now
+    return C.tolist(), phi.tolist(), stepped, usual
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_round_against_loops_and_autograd(seed):
+    """In float64; psi and features stay in float32."""
+    owned = toys.defense_set(seed=seed)
+    double = Examples(owned.examples.inputs.double(), owned.examples.labels)
+    server = toys.server(replace(owned, examples=double), seed)
+    start = toys.released().double()
+    noise = 0.4 * torch.randn(6, len(start), generator=generator(seed), dtype=torch.float64)
+    noise *= torch.linspace(0.5, 2, 6)[:, None]
+    defense = DataDefense()
+    state = defense.init(server, start)
+    for index in (1, 2):
+        round = toys.round_of(noise.roll(index, 0), index, start)
+        weights, params, theta, usual = slow_round(defense, state, round, server)
+        result = one_round(defense, round, server, state)
+        assert result.params.dtype == torch.float64
+        assert result.weights.tolist() == pytest.approx(weights, abs=1e-9)
+        assert result.params.tolist() == pytest.approx(params, abs=1e-9)
+        assert result.state.theta.tolist() == pytest.approx(theta, abs=1e-7)
+        assert result.state.usual_distance == pytest.approx(usual)
+        state = result.state
+
+
+def slow_fit(psi, owned, margins, steps, rate):
+    """Adam by hand, in float64, on V / n + L_pred / |C| + l_consist / pairs."""
+    weights = [weight.double() for weight in psi]
+    first, second = ([torch.zeros_like(weight) for weight in weights] for _ in range(2))
+    known, y = owned.known_clean.tolist(), owned.examples.labels
+    h_1 = standardise(owned.features).double()
+    pairs = sum(known) * (len(known) - sum(known))
+    for step in range(1, steps + 1):
+        weights = [weight.detach().requires_grad_() for weight in weights]
+        W1, W2, W3, W4 = weights
+        y_hat = ((h_1 @ W1.T).relu() @ W2.T).softmax(1)
+        pair = torch.cat([y_hat, torch.eye(y_hat.shape[1]).double()[y]], dim=1)
+        scores = ((pair @ W3.T).relu() @ W4.T)[:, 0]
+        gamma = (scores - scores.min()) / (scores.max() - scores.min())
+        loss = sum(
+            g * max(-CLIP, min(CLIP, m)) for g, m in zip(gamma, margins.tolist(), strict=True)
+        )
+        loss = loss / len(known) + oracles.consistency(gamma, known) / max(1, pairs)
+        for row, label, is_known in zip(y_hat, y, known, strict=True):
+            if is_known:
+                loss = loss - row[label].log() / sum(known)
+        slopes = torch.autograd.grad(loss, weights)
+        first = [0.9 * m + 0.1 * g for m, g in zip(first, slopes, strict=True)]
+        second = [0.999 * v + 0.001 * g * g for v, g in zip(second, slopes, strict=True)]
+        weights = [
+            w.detach() - rate * m / (1 - 0.9**step) / ((v / (1 - 0.999**step)).sqrt() + 1e-8)
+            for w, m, v in zip(weights, first, second, strict=True)
+        ]
+    return weights
+
+
+@pytest.mark.parametrize("known", [0, 5, 12])
+def test_the_detectors_steps_against_adam_by_hand(known):
+    owned = toys.defense_set(12, 4, known)
+    margins = 4 * torch.randn(16, generator=generator(0, "margins"))
+    start = draw_psi(toys.WIDTH, toys.CLASSES, generator(0, "psi"), hidden=32)
+    found, expected = (how(start, owned, margins, 4, 1e-3) for how in (fit, slow_fit))
+    for before, one, two in zip(start, found, expected, strict=True):
+        length = float((two - before).norm())
+        assert length > 0.01
+        assert float((one - two).norm()) < 0.02 * length
+
+
+def test_theta_stays_in_its_box():
+    defense, server = DataDefense(theta_rate=0.5), toys.server()
+    state = started()
+    seen = []
+    for index in range(1, 51):
+        draw = generator(index, "round")
+        sizes = 10 ** (4 * torch.rand(5, 1, generator=draw) - 3)
+        updates = sizes * torch.randn(5, len(toys.released()), generator=draw)
+        round = toys.round_of(updates, index)
+        result = defense.aggregate(state, round, server)
+        is_sound(result, round)
+        state = result.state
+        seen.append(state.theta)
+    assert len({tuple(theta.tolist()) for theta in seen}) > 3
+
+
+def test_margins_count_up_to_a_limit():
+    """A thousand times as sure a model starts the same detector, once all margins are clipped."""
+    server = toys.server()
+    states = [DataDefense().init(server, factor * toys.released()) for factor in (1000.0, 2000.0)]
+    assert min(map(abs, states[0].first_margins.values())) > CLIP
+    assert same_psi(states[0].psi, states[1].psi)
+
+
+def test_claims_and_provenance_are_not_read():
+    round, owned = toys.attacked_round(), toys.defense_set()
+    plain = one_round(DataDefense(), round)
+    boasting = replace(round, num_examples=round.num_examples.flip(0) * 1000)
+    told = toys.server(replace(owned, provenance=tuple(f"folder {i}" for i in range(100))))
+    for other in (
+        one_round(DataDefense(), boasting),
+        one_round(DataDefense(), round, told),
+        one_round(DataDefense(), replace(round, client_ids=tuple("abcdefghij"))),
+    ):
+        assert torch.equal(other.weights, plain.weights)
+        assert torch.equal(other.params, plain.params)
+        assert same_psi(other.state.psi, plain.state.psi)
+
+
+def test_the_report_says_why():
+    round, server = toys.attacked_round(), toys.server()
+    state = started()
+    result = one_round(DataDefense(), round, server, state)
+    owned = server.defense_set
+    scores = gamma(state.psi, standardise(owned.features), owned.examples.labels)
+    assert result.report["gamma"] == pytest.approx(scores.tolist(), rel=1e-3)
+    assert result.report["theta"] == state.theta.tolist()
+    assert set(result.evidence) == {"clean_loss", "poison_loss", "distance", *NAMES}
+    costs = [
+        [t * float(result.evidence[name][j]) for t, name in zip(state.theta, NAMES, strict=True)]
+        for j in range(10)
+    ]
+    for reason, cost in zip(result.report["reasons"], costs, strict=True):
+        if max(cost) > 0:
+            assert reason.split()[0] == NAMES[cost.index(max(cost))]
+            assert float(reason.split()[1]) > 0
+        else:
+            assert reason == ""
+    assert result.report["released_poison_loss"] > result.report["released_clean_loss"]
+    assert "poison_share" not in result.report
+
+
+def test_an_unknown_share_is_estimated_and_reported():
+    round, server = toys.attacked_round(), toys.server(toys.defense_set(80, 20, 40))
+    result = one_round(DataDefense(beta="auto"), round, server)
+    share, error = result.report["poison_share"], result.report["poison_share_error"]
+    assert abs(share - 0.2) <= 2 * error + 0.02
+    assert abs(len(result.report["marked"]) - 100 * share) <= 0.5
+    assert float(result.weights[0]) == 0
+
+
+def test_an_unknown_share_that_cannot_be_estimated_marks_nothing():
+    round, server = toys.attacked_round(), toys.server(toys.defense_set(80, 20, 4))
+    result = one_round(DataDefense(beta="auto"), round, server)
+    assert "poison_share" not in result.report
+    assert result.report["marked"] == []
+    is_sound(result, round)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"beta": 1.5}, "beta must be <= 1, got 1.5"),
+        ({"beta": -0.1}, "beta must be >= 0, got -0.1"),
+        ({"beta": "x"}, "beta must be a number or auto, got 'x'"),
+        ({"beta": float("nan")}, "beta must be a finite number, got nan"),
+        ({"theta_rate": -1}, "theta_rate must be >= 0, got -1"),
+        ({"theta_rate": 2.0}, "theta_rate must be <= 1, got 2"),
+        ({"psi_steps": -1}, "psi_steps must be >= 0, got -1"),
+        ({"psi_steps": 1.5}, "psi_steps must be an integer, got 1.5"),
+        ({"halt_after": -1}, "halt_after must be >= 0, got -1"),
+    ],
+)
+def test_bad_settings(values, message):
+    with pytest.raises(SettingsError, match=message):
+        DataDefense(**values)
+
+
+def test_settings_as_texts():
+    made = build(DataDefense, {"beta": "auto", "halt_after": "none", "psi_steps": "0"})
+    assert made == DataDefense(beta="auto", halt_after=None, psi_steps=0)
+    assert build(DataDefense, {"beta": "0.3", "halt_after": "7"}) == DataDefense(0.3, halt_after=7)
+    with pytest.raises(SettingsError, match="beta must be a number or auto, got 'x'"):
+        build(DataDefense, {"beta": "x"})
+
+
+def test_it_says_what_it_needs():
+    with pytest.raises(ValueError, match="datadefense needs a model and a defense set"):
+        DataDefense().init(replace(toys.server(), defense_set=None), toys.released())

@@ -1,0 +1,241 @@
+"""What the default must survive: detectors, splits, sets and rounds that are as bad as can be."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.defenses.datadefense import toys
+from tests.defenses.datadefense.robust_rounds import (
+    POISONED,
+    is_sound,
+    one_round,
+    several_rounds,
+    started,
+)
+
+from datadefense import Examples
+from datadefense.defense_set import DefenseSet
+from datadefense.defenses import DataDefense
+from datadefense.defenses.datadefense import robust
+from datadefense.defenses.datadefense.detector import Psi
+from datadefense.defenses.datadefense.on_the_set import WORST
+from datadefense.rng import generator
+from datadefense.testing import toy_round, toy_server
+
+
+@pytest.fixture
+def short_start(monkeypatch):
+    """For what must be survived, not learned; `started` must not be called under it."""
+    monkeypatch.setattr(robust, "START_STEPS", 10)
+
+
+FLIPPED = "the detector ranked known clean examples above the others"
+
+
+@pytest.mark.parametrize("how", ["zero", "flipped", "dead"])
+def test_a_detector_that_has_collapsed_recovers(how):
+    """Flat, upside down, or with no hidden unit alive."""
+    defense, server, round = DataDefense(), toys.server(), toys.attacked_round()
+    state = started()
+    W1, W2, W3, W4 = state.psi
+    broken = {
+        "zero": Psi(*(torch.zeros_like(weight) for weight in state.psi)),
+        "flipped": Psi(W1, W2, W3, -W4),
+        "dead": Psi(W1, W2, -W3.abs(), W4),
+    }[how]
+    result = one_round(defense, round, server, replace(state, psi=broken))
+    is_sound(result, round)
+    assert result.report["restarted"] == FLIPPED
+    if how != "flipped":
+        assert set(result.report["gamma"]) == {0.5}
+    again = one_round(defense, replace(round, index=2), server, result.state)
+    assert again.report["marked"] == POISONED
+    assert "restarted" not in again.report
+    assert float(again.weights[0]) == 0
+
+
+def test_a_sound_detector_is_not_restarted():
+    result = one_round(DataDefense(), toys.attacked_round())
+    assert "restarted" not in result.report
+
+
+@pytest.mark.usefixtures("short_start")
+@pytest.mark.parametrize("labels", ["mixed", "one"])
+@pytest.mark.parametrize("value", [0.0, 7.0])
+def test_features_that_say_nothing_are_survived(labels, value):
+    owned = toys.defense_set()
+    if labels == "one":
+        owned = replace(owned, examples=Examples(owned.examples.inputs, torch.zeros(100).long()))
+    server = toys.server(replace(owned, features=torch.full((100, 3), value)))
+    result = several_rounds(DataDefense(), server, toys.released())
+    if labels == "one":
+        assert set(result.report["gamma"]) == {0.5}
+
+
+@pytest.mark.usefixtures("short_start")
+@pytest.mark.parametrize("size", [1e30, 3e38])
+def test_features_near_the_end_of_the_float_range_are_survived(size):
+    owned = toys.defense_set()
+    signs = owned.features.sign()
+    several_rounds(
+        DataDefense(), toys.server(replace(owned, features=size * signs)), toys.released()
+    )
+
+
+@pytest.mark.usefixtures("short_start")
+@pytest.mark.parametrize("beta", [0.0, 1e-9, 0.8, 1.0])
+def test_empty_and_full_splits(beta):
+    result = several_rounds(DataDefense(beta=beta), toys.server(), toys.released())
+    assert len(result.report["marked"]) == {0.0: 0, 1e-9: 1}.get(beta, 80)
+    if beta == 0:
+        assert result.evidence["poison_loss"].tolist() == [0] * 4
+        assert result.evidence["learned_poison"].tolist() == [0] * 4
+
+
+@pytest.mark.usefixtures("short_start")
+@pytest.mark.parametrize("beta", [0.0, 0.2, 1.0, "auto"])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+def test_a_handful_of_examples(count, beta):
+    poisoned = count // 2
+    for known in {0, 1, count - poisoned}:
+        owned = toys.defense_set(count - poisoned, poisoned, known)
+        several_rounds(DataDefense(beta=beta), toys.server(owned), toys.released(), 2)
+
+
+@pytest.mark.parametrize("kind", ["none", "all", "one class", "wrong"])
+def test_marks_of_any_kind_do_not_let_the_attacker_in(kind):
+    """None known clean; all, and then nothing is marked; some of one class; 15 % marked wrongly."""
+    owned = toys.defense_set()
+    known = {
+        "none": torch.zeros(100, dtype=torch.bool),
+        "all": torch.ones(100, dtype=torch.bool),
+        "one class": owned.known_clean & (owned.examples.labels == 1),
+        "wrong": owned.known_clean | (torch.arange(100) > 96),
+    }[kind]
+    server, round = toys.server(replace(owned, known_clean=known)), toys.attacked_round()
+    result = one_round(DataDefense(), round, server)
+    is_sound(result, round)
+    marked = result.report["marked"]
+    assert not known[marked].any()
+    if kind == "all":
+        assert marked == []
+        return
+    assert len(set(marked) & set(POISONED)) >= 16
+    assert float(result.weights[0]) == 0
+    assert (result.weights[1:] > 0.05).all()
+
+
+def test_a_single_honest_client_is_followed():
+    round = toys.round_of([toys.honest(0)])
+    result = one_round(DataDefense(), round)
+    assert result.weights.tolist() == [1]
+    assert torch.allclose(result.params, round.global_params + round.updates[0])
+
+
+def test_a_single_attacker_is_not():
+    round = toys.round_of([toys.attacker(0)])
+    result = one_round(DataDefense(), round)
+    is_sound(result, round)
+    assert result.report["fallback"] == "datadefense trusts no client: kept the model"
+
+
+@pytest.mark.parametrize("size", [1e3, 1e10, 1e38])
+def test_when_all_clients_have_blown_up_the_model_is_kept(size):
+    updates = size * torch.randn(6, len(toys.released()), generator=generator(0))
+    round = toys.round_of(updates.clamp(-3e38, 3e38))
+    defense, server = DataDefense(), toys.server()
+    result = one_round(defense, round)
+    is_sound(result, round)
+    assert result.report["fallback"] == "datadefense trusts no client: kept the model"
+    assert result.state.usual_distance == torch.inf
+    again = one_round(defense, toys.attacked_round(index=2), server, result.state)
+    assert float(again.weights[0]) == 0
+    assert (again.weights[1:] > 0.08).all()
+
+
+def test_when_all_clients_have_learned_the_poison_the_model_is_kept():
+    round = toys.attacked_round(6, 6)
+    result = one_round(DataDefense(), round)
+    is_sound(result, round)
+    assert "fallback" in result.report
+
+
+def test_a_client_whose_losses_are_not_finite_is_left_out():
+    updates = torch.stack([toys.honest(seed) for seed in range(5)])
+    updates[2] = 3e38 * updates[2].sign()
+    round = toys.round_of(updates)
+    result = one_round(DataDefense(), round)
+    is_sound(result, round)
+    assert result.weights[2] == 0
+    assert (result.weights[[0, 1, 3, 4]] > 0.2).all()
+    assert result.evidence["clean_loss"].max() <= WORST
+
+
+@pytest.mark.usefixtures("short_start")
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e38])
+def test_losses_of_every_model_that_are_not_finite(value):
+    def broken(params, inputs):
+        return toys.predict(params, inputs) * value
+
+    several_rounds(DataDefense(), replace(toys.server(), predict=broken), toys.released())
+
+
+def test_a_model_that_is_not_finite_only_at_the_average_leaves_theta_alone():
+    """The loss has no gradient there; theta must not become nan."""
+    server, round = toys.server(), toys.attacked_round()
+    models = [round.global_params + update for update in round.updates]
+
+    def predict(params, inputs):
+        logits = toys.predict(params, inputs)
+        known = [round.global_params, *models]
+        return logits if any(torch.equal(params, one) for one in known) else logits * torch.nan
+
+    defense = DataDefense()
+    state = started()
+    result = one_round(defense, round, replace(server, predict=predict), state)
+    is_sound(result, round)
+    assert torch.equal(result.state.theta, state.theta)
+
+
+@pytest.mark.usefixtures("short_start")
+def test_one_class_only_is_survived():
+    def predict(params, inputs):
+        return toys.predict(params, inputs)[:, :1]
+
+    examples = Examples(torch.randn(20, toys.WIDTH, generator=generator(0)), torch.zeros(20).long())
+    owned = DefenseSet(examples, torch.arange(20) < 5, examples.inputs)
+    server = replace(toys.server(owned), predict=predict)
+    several_rounds(DataDefense(), server, toys.released())
+
+
+def test_a_round_in_which_nobody_moved_does_not_end_the_defense():
+    """A usual distance of 0 would shut everybody out for good."""
+    defense, server = DataDefense(), toys.server()
+    silent = toys.round_of(torch.zeros(5, len(toys.released())))
+    result = one_round(defense, silent)
+    is_sound(result, silent)
+    assert torch.equal(result.params, toys.released())
+    assert result.state.usual_distance == torch.inf
+    for index in range(2, 30):
+        result = defense.aggregate(result.state, replace(silent, index=index), server)
+    again = one_round(defense, toys.attacked_round(index=30), server, result.state)
+    assert float(again.weights[0]) == 0
+    assert (again.weights[1:] > 0.08).all()
+
+
+def test_clients_that_learned_nothing_do_not_shut_out_the_others():
+    updates = torch.stack([toys.honest(seed) for seed in range(9)])
+    updates[:1] = 0
+    result = one_round(DataDefense(), toys.round_of(updates))
+    assert (result.weights > 0.05).all()
+    assert result.state.usual_distance > 0
+
+
+@pytest.mark.usefixtures("short_start")
+@pytest.mark.parametrize("seed", range(3))
+def test_rounds_of_the_toy_server(seed):
+    """A model that was never trained, whose wrong labels are no stranger than the right ones."""
+    defense, server = DataDefense(), toy_server(seed)
+    for clients in (1, 2, 11):
+        round = toy_round(clients, seed)
+        is_sound(one_round(defense, round, server), round)
