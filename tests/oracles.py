@@ -206,7 +206,9 @@ def faults(clean, poison, distance, released, usual):
     released_clean, released_poison = released
     worse = [(loss - released_clean) / (released_clean + 0.1) for loss in clean]
     learned = [(released_poison - loss) / (released_poison + 0.1) for loss in poison]
-    allowed = min(2 * quarter_below(distance), 3 * usual)
+    allowed = 2 * quarter_below(distance)
+    if usual < math.inf:
+        allowed = between(allowed, 1.5 * usual, 3 * usual)
     return [
         [
             max(0.0, w - between(quarter_below(worse), 0, 2)),

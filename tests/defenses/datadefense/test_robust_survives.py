@@ -239,3 +239,19 @@ def test_rounds_of_the_toy_server(seed):
     for clients in (1, 2, 11):
         round = toy_round(clients, seed)
         is_sound(one_round(defense, round, server), round)
+
+
+def test_clients_that_hardly_move_do_not_shut_out_the_others_for_good():
+    defense, server, params = DataDefense(), toys.server(), toys.released()
+    state = defense.init(server, params)
+    for index in range(1, 6):
+        draw = generator(index, "lazy")
+        updates = 0.01 * torch.randn(10, len(params), generator=draw)
+        if index == 1:
+            updates[:3] *= 1e-3
+        result = defense.aggregate(state, toys.round_of(updates, index, params), server)
+        state = result.state
+    assert (result.weights > 0).all()
+    updates[:3] *= 1e-3
+    later = defense.aggregate(state, toys.round_of(updates, 6, params), server)
+    assert (later.weights > 0).all()

@@ -3,9 +3,9 @@
 The paper's three features in a form that an attacker cannot turn round. Each is one-sided: 0 is "no
 fault", and nothing that a model does earns it a bonus (a blown-up model has a huge loss on poisoned
 points too). Each is relative: to the model that the clients started from and, where the whole round
-goes one way, to the round's lower quartile. Attackers can raise it only if they are three in four, and
-even then no more than a stated excuse is granted; one in four can lower it, by hardly moving, which is
-why distances are free up to what was usual before.
+goes one way, to the round's lower quartile. Attackers can raise it only if they are three in four,
+and even then no more than a stated excuse is granted; one in four can lower it, by hardly moving,
+which is why distances are free up to what was usual before.
 """
 
 from dataclasses import dataclass

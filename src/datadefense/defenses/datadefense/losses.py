@@ -3,6 +3,7 @@
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 Logits = Float[Tensor, "examples classes"]
 Labels = Int64[Tensor, " examples"]
@@ -10,8 +11,8 @@ PerExample = Float[Tensor, " examples"]
 
 
 def l_c(z: Logits, y: Labels) -> PerExample:
-    r"""Clean loss, Eq. 4: :math:`-\log f(y | x) = \mathrm{LSE}(z) - z_y`."""
-    return z.logsumexp(1) - _of_label(z, y)
+    r"""Clean loss, Eq. 4: :math:`-\log f(y | x) = \mathrm{LSE}(z) - z_y`, without cancellation."""
+    return cross_entropy(z, y, reduction="none")
 
 
 def l_p(z: Logits, y: Labels) -> PerExample:

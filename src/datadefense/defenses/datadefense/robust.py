@@ -280,14 +280,17 @@ def _box() -> tuple[Tensor, Tensor]:
 
 
 def _usual(measured: Measured, weights: Tensor) -> float:
-    """Return the usual distance with this round's clients that counted and moved taken in."""
+    """Return the usual distance with this round's clients that counted and moved taken in.
+
+    It is first set by a round in which half of the clients counted, and grows in one in which
+    nobody does: a few clients that hardly move must not shut the others out for good.
+    """
     moved = measured.distance[(weights > 0) & (measured.distance > 0)]
-    if not len(moved):
-        return measured.usual_distance
-    now = float(moved.median())
     if measured.usual_distance == torch.inf:
-        return now
-    return MEMORY * measured.usual_distance + (1 - MEMORY) * now
+        return float(moved.median()) if 2 * len(moved) >= len(weights) else torch.inf
+    if not len(moved):
+        return measured.usual_distance / MEMORY
+    return MEMORY * measured.usual_distance + (1 - MEMORY) * float(moved.median())
 
 
 def _has_collapsed(scores: PerExample, known: Bool[Tensor, " examples"]) -> bool:
