@@ -6,15 +6,13 @@ Runs are appended to ``results/attacks/runs.jsonl`` (one that is there already i
 the table ``results/attacks/README.md`` is made from all of them.
 """
 
-import argparse
 import sys
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import torch
 
-from benchmarks.grid import run_missing
+from benchmarks.grid import grid_parser, run_missing
 from datadefense.experiments.experiment import Experiment
 from datadefense.experiments.setups import SETUPS, experiment
 from datadefense.storage import write_text
@@ -59,13 +57,9 @@ def table(runs: dict[str, dict[str, Any]]) -> str:
 
 def main() -> None:
     """Run what is missing and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path)
+    parser = grid_parser(__doc__, "results/attacks")
     parser.add_argument("--setups", default=",".join(SETUPS))
     parser.add_argument("--attacks", default=",".join(ATTACKS))
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=Path("results/attacks"))
     options = parser.parse_args()
     torch.set_num_threads(1)
     wanted = (

@@ -7,7 +7,6 @@ the table ``results/defenses/README.md`` is made from all of them. A case is a s
 what is changed in the configuration.
 """
 
-import argparse
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 import torch
 
 from benchmarks.attacks import configuration
-from benchmarks.grid import read_runs, run_missing
+from benchmarks.grid import grid_parser, read_runs, run_missing
 from datadefense.defenses import DEFENSES
 from datadefense.experiments.experiment import Experiment
 from datadefense.experiments.setups import SETUPS, experiment
@@ -106,13 +105,9 @@ def _mean(group: list[dict[str, Any]], key: str, digits: int = 1) -> str:
 
 def main() -> None:
     """Run what is missing and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path)
+    parser = grid_parser(__doc__, "results/defenses")
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--defenses", default="datadefense")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=Path("results/defenses"))
     options = parser.parse_args()
     torch.set_num_threads(1)
     wanted = (

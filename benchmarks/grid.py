@@ -1,5 +1,6 @@
 """Runs of a grid, each once: kept as lines of JSON, known by the key of their configuration."""
 
+import argparse
 import dataclasses
 import json
 import tempfile
@@ -51,3 +52,13 @@ def run_missing(
         with store.open("a") as lines:
             lines.write(json.dumps(result) + "\n")
     return runs
+
+
+def grid_parser(description: str | None, out: str) -> argparse.ArgumentParser:
+    """Return a parser with the options that every grid has."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path(out))
+    return parser

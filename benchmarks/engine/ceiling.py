@@ -1,7 +1,6 @@
 """The ceiling: the same SGD steps in plain processes, with no federation around them.
 
-Every client starts from the same weights, as in a round: the steps of a net that is trained on and
-on became slower from round to round.
+Every client starts from the same weights, as in a round.
 """
 
 from multiprocessing.connection import Connection

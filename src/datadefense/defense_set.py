@@ -1,14 +1,16 @@
 """The defense set: examples on the server, some of them poisoned, a few known to be clean."""
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from datadefense.examples import Examples
+
+Inputs = Tensor | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +25,7 @@ class DefenseSet:
         examples: inputs with the labels they came with, right or wrong.
         known_clean: which of them somebody has looked at and found clean.
         features: the encoder's view of each input (`datadefense.models.features`), kept in float32.
-        ids: one text each, all different; by default the digest of input and label.
+        ids: one text each, all different; by default `content_ids`.
         provenance: where each came from, for people; no defense reads it.
     """
 
@@ -35,7 +37,7 @@ class DefenseSet:
 
     def __post_init__(self) -> None:
         if not self.ids:
-            object.__setattr__(self, "ids", _digests(self.examples))
+            object.__setattr__(self, "ids", content_ids(self.examples.inputs, self.examples.labels))
         if not self.provenance:
             object.__setattr__(self, "provenance", ("",) * len(self.examples))
         for what, column in (
@@ -93,13 +95,21 @@ class DefenseSet:
         )
 
 
-def _digests(examples: Examples) -> tuple[str, ...]:
-    """Return a short digest of each input and label; equal examples get a number behind it."""
+def content_ids(inputs: Inputs, labels: Int64[Tensor, " examples"]) -> tuple[str, ...]:
+    """Return "x" and a digest of input and label; equal examples get a number behind it.
+
+    The same example has the same id everywhere. A spreadsheet takes 12e45 for a number and writes
+    another one back; it leaves x12e45 alone.
+    """
+    keys = (one.encode() if isinstance(one, str) else _content(one) for one in inputs)
     seen: dict[str, int] = {}
     ids: list[str] = []
-    for row, label in zip(examples.inputs, examples.labels.tolist(), strict=True):
-        content = row.detach().cpu().contiguous().numpy().tobytes() + str(label).encode()
-        digest = hashlib.sha256(content).hexdigest()[:12]
+    for key, label in zip(keys, labels.tolist(), strict=True):
+        digest = "x" + blake2b(b"%d:" % label + key, digest_size=5).hexdigest()
         seen[digest] = seen.get(digest, 0) + 1
         ids.append(digest if seen[digest] == 1 else f"{digest}-{seen[digest]}")
     return tuple(ids)
+
+
+def _content(row: Tensor) -> bytes:
+    return row.detach().cpu().contiguous().numpy().tobytes()

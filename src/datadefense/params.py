@@ -243,7 +243,7 @@ def predictor(module: nn.Module, layout: Layout) -> Predict:
 def is_narrow(module: nn.Module) -> bool:
     """Say whether the module has convolutions that are all faster in the channels-last format.
 
-    A LeNet's pass takes a third of the time in it; a full VGG-9's step a fifth more.
+    A LeNet is much faster in it, a full VGG-9 slower.
     """
     widths = [part.out_channels for part in module.modules() if isinstance(part, nn.Conv2d)]
     return bool(widths) and max(widths) < WIDE

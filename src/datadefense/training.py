@@ -77,8 +77,7 @@ class Bench:
     """One module that trains any client: parameters are loaded, trained, and read back.
 
     Narrow convolutions are kept in the channels-last format, in which their steps are faster (wide
-    ones are not: a full VGG-9's step costs a fifth more in it); the vector always has the module's
-    own order.
+    ones are not); the vector always has the module's own order.
     """
 
     def __init__(self, module: nn.Module, layout: Layout, device: str = "cpu") -> None:

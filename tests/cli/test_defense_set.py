@@ -20,7 +20,7 @@ from datadefense.data.defense_folder import (
     read_defense_folder,
     write_defense_folder,
 )
-from datadefense.experiments.run import gather
+from datadefense.experiments.assembly import gather
 from datadefense.experiments.setups import experiment
 
 pytest.importorskip("mlxtend")
@@ -89,8 +89,8 @@ def test_the_guide(typed, tmp_path):
     assert out["show"].endswith("282 examples, 56 known clean; wrote own/sheet.html\n")
     with (tmp_path / "own" / "marks.csv").open() as file:
         notes = {row["id"]: (row["known_clean"], row["note"]) for row in csv.DictReader(file)}
-    assert notes["x81819d4b5e"] == ("yes", "a good five and a good seven")
-    assert notes["x68de9a693d"] == ("no", "a good five and a good seven")
+    assert notes["x986be80c1d"] == ("yes", "a good five and a good seven")
+    assert notes["x1197a03cee"] == ("no", "a good five and a good seven")
     reported = read_defense_folder(tmp_path / "reported")
     assert len(reported) == 406
     assert int(reported.known_clean.sum()) == 81

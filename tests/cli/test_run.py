@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file
 from tests.data.folders import write_ardis, write_mnist
 
+from datadefense.experiments.assembly import assemble
 from datadefense.experiments.experiment import read_toml
-from datadefense.experiments.run import assemble
 
 pytest.importorskip("mlxtend")
 pytest.importorskip("sklearn")

@@ -10,7 +10,8 @@ import torch
 from tests.data.pictures import images
 
 from datadefense.data.contact_sheet import render
-from datadefense.data.defense_folder import DefenseSetSource, from_file
+from datadefense.data.defense_folder import DefenseSetSource
+from datadefense.data.image_files import from_file
 
 pytest.importorskip("PIL")
 

@@ -13,12 +13,12 @@ from tests.data.pictures import images
 
 from datadefense.data.defense_folder import (
     DefenseSetSource,
-    from_file,
     read_defense_folder,
     write_defense_folder,
-    write_marks,
 )
 from datadefense.data.errors import DataError
+from datadefense.data.image_files import from_file
+from datadefense.data.marks import write_marks
 from datadefense.data.parquet import read_images
 
 pa = pytest.importorskip("pyarrow")
@@ -109,7 +109,7 @@ def test_marks_change_without_the_rest(folder):
     content = (folder / "examples.parquet").read_bytes()
     after = before.mark(["c", "b"], note="looked, \n twice").mark(["a"], clean=False)
     assert before.known_clean.tolist() == [True, True, False, False, False, False]
-    write_marks(after, folder)
+    write_marks(folder, after.ids, after.known_clean, after.notes)
     read = read_defense_folder(folder)
     assert read.known_clean.tolist() == [False, True, True, False, False, False]
     assert read.notes[:3] == ("", "looked, \n twice", "looked, \n twice")
@@ -147,7 +147,7 @@ LINES = "".join(f"{one},no,\n" for one in "abcdef")
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (HEAD + LINES + "z,yes,\n", r"line 8: examples.parquet has no example 'z'$"),
+        (HEAD + LINES + "z,yes,\n", r"line 8: the set has no example 'z'$"),
         (HEAD + LINES + "a,yes,\n", r"line 8: 'a' has a line already$"),
         (HEAD + LINES.replace("c,no", "c,maybe"), r"line 4: known_clean of 'c' .* got 'maybe'$"),
         (HEAD + LINES.replace("c,no", "c,"), r"line 4: known_clean of 'c' .* got ''$"),

@@ -1,7 +1,9 @@
 import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+from tests.experiments.summaries import SUMMARY
 
 from datadefense.experiments.comparison import HEADINGS, Compared, cells, chart, render_comparison
-from datadefense.experiments.summary import Summary
 from datadefense.simulation.rounds import RoundRecord
 
 
@@ -10,32 +12,7 @@ def compared(name, rates):
         RoundRecord(i, [1, 2], [2] if i % 2 else [], [0.5, 0.5], {}, {}, 90.0, rate)
         for i, rate in enumerate(rates, 1)
     ]
-    summary = Summary(
-        setup="digits-edge",
-        scale="cpu",
-        defense=name,
-        attack="pgd",
-        seed=0,
-        rounds=len(rates),
-        ma_percent=90.0,
-        asr_percent=12.34,
-        asr_floor_percent=1.0,
-        excess_asr_percent=11.34,
-        peak_asr_percent=20.0,
-        final_ma_percent=90.0,
-        final_asr_percent=20.0,
-        attacker_weight_mean=None,
-        honest_excluded_percent=None,
-        detector_hits_percent=None,
-        lifespan_rounds=None,
-        rejected_clients=0,
-        seconds_per_round=0.5,
-        seconds_training=0.3,
-        seconds_attack=0.1,
-        seconds_defense=0.1,
-        seconds_evaluation=0.1,
-        peak_memory_mb=None,
-    )
+    summary = replace(SUMMARY, defense=name, asr_percent=12.34)
     return Compared(summary, records, f"{name}/report.html")
 
 

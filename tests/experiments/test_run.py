@@ -9,9 +9,11 @@ import torch
 from tests.simulation.tiny import tiny_federation
 
 from datadefense import Server
+from datadefense.experiments import assembly
 from datadefense.experiments import run as run_module
+from datadefense.experiments.assembly import _test, assemble
 from datadefense.experiments.experiment import Experiment, read_toml, write_toml
-from datadefense.experiments.run import Run, _test, assemble, read_rounds, restore, resume, start
+from datadefense.experiments.run import Run, read_rounds, restore, resume, start
 from datadefense.experiments.setups import experiment
 from datadefense.files import FileError
 from datadefense.settings import SettingsError
@@ -216,7 +218,7 @@ def test_a_floor_that_cannot_be_read_is_measured_again(tmp_path, cache):
 @pytest.mark.usefixtures("cache")
 def test_a_part_of_the_test_set_is_the_same_for_all_seeds():
     plain = experiment("digits-edge", "cpu", QUICK)
-    material = run_module.gather(plain, None)
+    material = assembly.gather(plain, None)
     parts = [
         _test(dataclasses.replace(plain, test_examples=150, seed=seed), material) for seed in (0, 1)
     ]
@@ -242,7 +244,7 @@ def test_a_part_of_the_test_set_is_the_same_for_all_seeds():
     ],
 )
 def test_what_the_data_cannot_give_is_said_before_the_warm_start(changes, message, monkeypatch):
-    monkeypatch.setattr(run_module, "warm_start", None)
+    monkeypatch.setattr(assembly, "warm_start", None)
     with pytest.raises(ValueError, match=message):
         assemble(experiment("digits-edge", "cpu", QUICK | changes))
 

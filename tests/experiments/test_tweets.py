@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.data.folders import write_tweets
 
-from datadefense.experiments.run import assemble
+from datadefense.experiments.assembly import assemble
 from datadefense.experiments.setups import experiment
 from datadefense.experiments.tweets import tweet_material
 from datadefense.settings import SettingsError

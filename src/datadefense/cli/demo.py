@@ -9,7 +9,13 @@ from rich.table import Table
 
 from datadefense.cli.plots import draw_curves
 from datadefense.cli.run import see_through
-from datadefense.experiments.comparison import HEADINGS, Compared, cells, render_comparison
+from datadefense.experiments.comparison import (
+    HEADINGS,
+    Compared,
+    cells,
+    markdown,
+    render_comparison,
+)
 from datadefense.experiments.run import REPORT, start
 from datadefense.experiments.setups import experiment
 from datadefense.settings import read_pairs
@@ -51,6 +57,7 @@ def run_demo(
         table.add_row(*cells(one.summary))
     console.print(table)
     write_text(folder / "index.html", render_comparison(TITLE, ABOUT, runs))
+    write_text(folder / "table.md", markdown(TITLE, ABOUT, runs))
     draw_curves(runs, folder / "curves.png")
     console.print(
         f"wrote {folder / 'index.html'} and {folder / 'curves.png'}",

@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from datadefense.data.cache import cache_folder
+from datadefense.experiments.assembly import gather
 from datadefense.experiments.experiment import Experiment
-from datadefense.experiments.run import Run, gather, resume, start
+from datadefense.experiments.run import Run, resume, start
 from datadefense.experiments.setups import experiment
 from datadefense.experiments.summary import Summary, seconds_in_all
 from datadefense.experiments.warm_start import Report, warm_start

@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.data.defense_folder import DefenseSetSource, to_png
+from datadefense.data.defense_folder import DefenseSetSource
+from datadefense.data.image_files import to_png
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1a202c; --paper: #fff; --faint: #667080; --line: #d5dae1;

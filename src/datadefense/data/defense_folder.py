@@ -6,34 +6,28 @@ encoder, so they are not kept; who has some of their own puts them into ``featur
 one vector an id, and they are used instead.
 """
 
-import csv
-import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64, UInt8
+from jaxtyping import Bool, Float, Int64
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from datadefense.data.content import content_keys
 from datadefense.data.errors import DataError, one_line
-from datadefense.data.parquet import FORMATS, MODES, column_names, read_texts
-from datadefense.defense_set import DefenseSet
+from datadefense.data.image_files import extra, from_file, stack, to_png
+from datadefense.data.marks import MARKS, read_marks, write_marks
+from datadefense.data.parquet import column_names, read_texts
+from datadefense.defense_set import DefenseSet, Inputs, content_ids
 from datadefense.examples import Examples
-from datadefense.storage import save_tensors, write_atomically, write_text
+from datadefense.storage import save_tensors, write_atomically
 
-EXAMPLES, MARKS, FEATURES = "examples.parquet", "marks.csv", "features.safetensors"
-COLUMNS = ("id", "known_clean", "note")
+EXAMPLES, FEATURES = "examples.parquet", "features.safetensors"
 KINDS = ("image", "text", "tokens")
 Kind = Literal["image", "text", "tokens"]
-Inputs = Tensor | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,43 +110,17 @@ class DefenseSetSource:
         return DefenseSet(examples, self.known_clean, features, self.ids, self.provenance)
 
 
-def content_ids(inputs: Inputs, labels: Int64[Tensor, " examples"]) -> tuple[str, ...]:
-    """Return "x" and a digest of input and label; equal examples get a number behind it.
-
-    The same example has the same id in every folder. A spreadsheet takes 12e45 for a number and
-    writes another one back; it leaves x12e45 alone.
-    """
-    keys = [one.encode() for one in inputs] if isinstance(inputs, tuple) else content_keys(inputs)
-    seen: dict[str, int] = {}
-    ids: list[str] = []
-    for key, label in zip(keys, labels.tolist(), strict=True):
-        digest = "x" + blake2b(b"%d:" % label + key, digest_size=5).hexdigest()
-        seen[digest] = seen.get(digest, 0) + 1
-        ids.append(digest if seen[digest] == 1 else f"{digest}-{seen[digest]}")
-    return tuple(ids)
-
-
 def write_defense_folder(source: DefenseSetSource, folder: Path) -> None:
     """Write a folder; one that holds a defense set already is refused, for its marks' sake."""
     for name in (EXAMPLES, MARKS):
         if (folder / name).exists():
             raise DataError(f"{folder} holds a defense set already ({name}): choose another folder")
-    table, parquet = _table(source), _extra("pyarrow.parquet")
+    table, parquet = _table(source), extra("pyarrow.parquet")
     folder.mkdir(parents=True, exist_ok=True)
     if source.features is not None:
         save_tensors(folder / FEATURES, dict(zip(source.ids, source.features, strict=True)), {})
-    write_marks(source, folder)
+    write_marks(folder, source.ids, source.known_clean, source.notes)
     write_atomically(folder / EXAMPLES, lambda part: parquet.write_table(table, part))
-
-
-def write_marks(source: DefenseSetSource, folder: Path) -> None:
-    """Write the marks of a set, atomically."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(COLUMNS)
-    known = ("yes" if one else "no" for one in source.known_clean.tolist())
-    rows.writerows(zip(source.ids, known, source.notes, strict=True))
-    write_text(folder / MARKS, text.getvalue())
 
 
 def read_defense_folder(folder: Path) -> DefenseSetSource:
@@ -169,58 +137,14 @@ def read_defense_folder(folder: Path) -> DefenseSetSource:
         inputs = tuple(read_texts(path, "text", "label")[0])
     else:
         inputs = (_read_images if kind == "image" else _read_tokens)(path, ids)
-    known, notes = _read_marks(folder / MARKS, ids)
+    known, notes = read_marks(folder / MARKS, ids)
     features = _read_features(folder / FEATURES, ids)
     return DefenseSetSource(inputs, labels, known, tuple(ids), tuple(provenance), notes, features)
 
 
-def to_png(pixels: UInt8[Tensor, "channels height width"]) -> bytes:
-    """Return an image as PNG."""
-    buffer = io.BytesIO()
-    array = np.ascontiguousarray(pixels.permute(1, 2, 0).squeeze(-1).numpy())
-    _extra("PIL.Image").fromarray(array).save(buffer, "PNG")
-    return buffer.getvalue()
-
-
-def from_file(content: bytes, where: str) -> UInt8[Tensor, "channels height width"]:
-    """Return the pixels of a PNG, JPEG or WEBP file; an error begins with ``where``."""
-    pillow = _extra("PIL.Image")
-    try:
-        image = pillow.open(io.BytesIO(content), formats=FORMATS)
-        mode = image.mode
-        pixels = np.array(image.convert("L" if mode in ("L", "1") else "RGB"))
-    except Exception as error:  # pillow's decoders raise almost anything on broken bytes
-        raise DataError(f"{where}: broken image: {one_line(error)}") from error
-    if mode not in MODES:
-        raise DataError(f"{where}: cannot use an image of mode {mode}, save it as RGB")
-    return torch.from_numpy(np.atleast_3d(pixels)).permute(2, 0, 1)
-
-
-def stack(images: Sequence[Tensor], places: Sequence[str]) -> UInt8[Tensor, "n channels h w"]:
-    """Return images of one size as one tensor, with three channels if any has them."""
-    height, width = images[0].shape[1:]
-    for image, where in zip(images, places, strict=True):
-        if image.shape[1:] != (height, width):
-            raise DataError(
-                f"{where}: images must have one size, found {image.shape[2]}x{image.shape[1]} "
-                f"after {width}x{height}"
-            )
-    channels = max(image.shape[0] for image in images)
-    return torch.stack([image.expand(channels, -1, -1) for image in images])
-
-
-def _extra(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise DataError(
-            f"a defense set's folder needs {error.name}: pip install 'datadefense[data]'"
-        ) from error
-
-
 def _table(source: DefenseSetSource) -> Any:
     """Return the examples as a table that the Hugging Face libraries can read, too."""
-    arrow, kind, content = _extra("pyarrow"), source.kind, source.inputs
+    arrow, kind, content = extra("pyarrow"), source.kind, source.inputs
     images = arrow.struct([("bytes", arrow.binary()), ("path", arrow.string())])
     cells = content if isinstance(content, tuple) else content.tolist() if kind == "tokens" else [
         {"bytes": to_png(one), "path": None} for one in content
@@ -261,7 +185,7 @@ def _kind(path: Path, names: Sequence[str]) -> str:
 
 
 def _column(path: Path, name: str, ids: Sequence[str]) -> Any:
-    arrow, parquet = _extra("pyarrow"), _extra("pyarrow.parquet")
+    arrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
     try:
         column = parquet.ParquetFile(path).read(columns=[name]).column(name)
     except (OSError, ValueError, arrow.lib.ArrowException) as error:
@@ -299,52 +223,6 @@ def _read_tokens(path: Path, ids: Sequence[str]) -> Tensor:
         return torch.tensor(rows, dtype=torch.int32)
     except (RuntimeError, OverflowError) as error:
         raise DataError(f"{path}: tokens must fit into 32 bits: {one_line(error)}") from error
-
-
-def _read_marks(path: Path, ids: Sequence[str]) -> tuple[Tensor, tuple[str, ...]]:
-    marks: dict[str, tuple[bool, str]] = {}
-    expected = set(ids)
-    for line, one, known, note in _lines(path):
-        where = f"{path}, line {line}"
-        if one not in expected:
-            raise DataError(f"{where}: {EXAMPLES} has no example {one!r}")
-        if one in marks:
-            raise DataError(f"{where}: {one!r} has a line already")
-        if known.lower() not in ("yes", "no"):
-            raise DataError(f"{where}: known_clean of {one!r} must be yes or no, got {known!r}")
-        marks[one] = (known.lower() == "yes", note)
-    if missing := [one for one in ids if one not in marks]:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise DataError(f"{path} has no line for {missing[0]!r}{more}")
-    return torch.tensor([marks[one][0] for one in ids]), tuple(marks[one][1] for one in ids)
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str, str, str]]:
-    """Yield each line's number, id, mark and note, however a spreadsheet has separated them."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8: save it as CSV in UTF-8") from error
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-    separator = max(",;\t", key=text.partition("\n")[0].count)
-    rows = csv.reader(io.StringIO(text), delimiter=separator)
-    try:
-        names = [name.strip().lower() for name in next(rows, [])]
-        if sorted(names) != sorted(COLUMNS):
-            raise DataError(f"{path} must have the columns {', '.join(COLUMNS)}; it has: {names}")
-        for row in rows:
-            cells = [cell.strip() for cell in row]
-            if any(cells[3:]):
-                raise DataError(
-                    f"{path}, line {rows.line_num}: {len(cells)} cells, expected 3: "
-                    f"a note with {separator!r} in it stands in quotes"
-                )
-            if any(cells):
-                named = dict(zip(names, [*cells, "", ""], strict=False))
-                yield rows.line_num, named["id"], named["known_clean"], named["note"]
-    except csv.Error as error:
-        raise DataError(f"{path}, line {rows.line_num}: {one_line(error)}") from error
 
 
 def _read_features(path: Path, ids: Sequence[str]) -> Tensor | None:

@@ -4,12 +4,15 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from textwrap import fill
 
+from datadefense.experiments.axes import Axes
 from datadefense.experiments.report import STYLE
 from datadefense.experiments.summary import Summary
 from datadefense.simulation.rounds import RoundRecord
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP = 720, 280, 44, 130, 12
+NAMES = 130
+"""Room for the names beside a chart."""
 COLOURS = ("#c8452d", "#2b6cb0", "#2f855a", "#b7791f", "#6b46c1", "#0e7490", "#97266d", "#4a5568")
 """Of the runs, in their order; the first eight can be told apart."""
 HEADINGS = ("defense", "MA %", "ASR %", "floor %", "excess %", "attacker's weight", "s/round")
@@ -61,42 +64,33 @@ th:first-child, td:first-child {{ text-align: left; }} a {{ color: inherit; }}
 def chart(runs: Sequence[Compared], field: str) -> str:
     """Return one figure of all runs by round, as SVG; names stand at the ends of the lines."""
     last = max((record.round for run in runs for record in run.records), default=1)
-
-    def x(index: float) -> float:
-        return LEFT + (WIDTH - LEFT - RIGHT) * (index - 1) / max(1, last - 1)
-
-    def y(percent: float) -> float:
-        return TOP + (HEIGHT - TOP - 34) * (1 - percent / 100)
-
-    body = [
-        f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(p):.1f}" y2="{y(p):.1f}" '
-        f'stroke="var(--line)"/>'
-        f'<text x="{LEFT - 6}" y="{y(p) + 4:.1f}" text-anchor="end">{p}</text>'
-        for p in range(0, 101, 25)
-    ]
+    axes = Axes(last, height=280, right=NAMES)
+    body: list[str] = []
     ends: list[tuple[float, str, str]] = []
     for run, colour in zip(runs, _colours(len(runs)), strict=True):
         values = [(r.round, dataclasses.asdict(r)[field]) for r in run.records]
-        points = [(x(index), y(value)) for index, value in values if value is not None]
-        path = " ".join(f"{across:.1f},{down:.1f}" for across, down in points)
-        body.append(f'<polyline points="{path}" stroke="{colour}" stroke-width="2" fill="none"/>')
-        if points:
-            ends.append((points[-1][1], colour, run.summary.defense))
+        known = [(index, value) for index, value in values if value is not None]
+        style = f'stroke="{colour}" stroke-width="2" fill="none"'
+        body.append(f'<polyline points="{axes.points(known)}" {style}/>')
+        if known:
+            ends.append((axes.y(known[-1][1]), colour, run.summary.defense))
     below = 0.0
     for down, colour, name in sorted(ends):
         below = max(down + 4, below + 13)
         body.append(
-            f'<text x="{WIDTH - RIGHT + 6}" y="{below:.1f}" style="fill: {colour}; '
+            f'<text x="{axes.width - NAMES + 6}" y="{below:.1f}" style="fill: {colour}; '
             f'font-size: 12px">{escape(name)}</text>'
         )
     attacked = sorted({r.round for run in runs for r in run.records if r.attackers})
-    body += [
-        f'<path class="attack" d="M{x(index):.1f} {y(0) + 4:.1f} l4 7 h-8 z" fill="var(--faint)"/>'
-        for index in attacked
-    ]
-    body.append(f'<text x="{LEFT}" y="{HEIGHT - 6}">round 1</text>')
-    body.append(f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 6}" text-anchor="end">round {last}</text>')
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{"".join(body)}</svg>'
+    body += [axes.attack(index, "var(--faint)") for index in attacked]
+    return axes.svg("".join(body))
+
+
+def markdown(title: str, about: str, runs: Sequence[Compared]) -> str:
+    """Return the table as a document of its own."""
+    rows = [HEADINGS, ("---",) * len(HEADINGS), *(cells(run.summary) for run in runs)]
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return f"# {title}\n\n{fill(about, 100)}\n\n{table}\n"
 
 
 def _colours(count: int) -> list[str]:

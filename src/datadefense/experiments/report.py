@@ -4,11 +4,11 @@ import dataclasses
 from collections.abc import Sequence
 from html import escape
 
+from datadefense.experiments.axes import Axes
 from datadefense.experiments.experiment import Experiment, write_toml
 from datadefense.experiments.summary import Summary
 from datadefense.simulation.rounds import RoundRecord
 
-WIDTH, HEIGHT, LEFT, TOP = 720, 260, 44, 12
 STYLE = """
 :root { color-scheme: light dark; --ink: #1a202c; --paper: #fff; --faint: #8892a0; --line: #d5dae1;
   --ma: #2b6cb0; --asr: #c8452d; }
@@ -62,42 +62,17 @@ def verdict(summary: Summary) -> str:
 
 def curves(records: Sequence[RoundRecord], floor: float) -> str:
     """Return the two curves as SVG."""
-    last = max((record.round for record in records), default=1)
-
-    def x(index: float) -> float:
-        return LEFT + (WIDTH - LEFT - 8) * (index - 1) / max(1, last - 1)
-
-    def y(percent: float) -> float:
-        return TOP + (HEIGHT - TOP - 34) * (1 - percent / 100)
+    axes = Axes(max((record.round for record in records), default=1))
 
     def line(name: str, values: list[tuple[int, float]]) -> str:
-        points = " ".join(f"{x(index):.1f},{y(value):.1f}" for index, value in values)
         colour = f'stroke="var(--{name})" stroke-width="2" fill="none"'
-        return f'<polyline class="{name}" points="{points}" {colour}/>'
+        return f'<polyline class="{name}" points="{axes.points(values)}" {colour}/>'
 
     accuracy = [(r.round, r.ma_percent) for r in records if r.ma_percent is not None]
     success = [(r.round, r.asr_percent) for r in records if r.asr_percent is not None]
-    grid = "".join(
-        f'<line x1="{LEFT}" x2="{WIDTH - 8}" y1="{y(p):.1f}" y2="{y(p):.1f}" stroke="var(--line)"/>'
-        f'<text x="{LEFT - 6}" y="{y(p) + 4:.1f}" text-anchor="end">{p}</text>'
-        for p in range(0, 101, 25)
-    )
-    marks = "".join(
-        f'<path class="attack" d="M{x(r.round):.1f} {y(0) + 4:.1f} l4 7 h-8 z" fill="var(--asr)">'
-        f"<title>round {r.round} was attacked</title></path>"
-        for r in records
-        if r.attackers
-    )
-    dotted = (
-        f'<line x1="{LEFT}" x2="{WIDTH - 8}" y1="{y(floor):.1f}" y2="{y(floor):.1f}" '
-        'stroke="var(--faint)" stroke-dasharray="2 4"/>'
-    )
-    ends = (
-        f'<text x="{LEFT}" y="{HEIGHT - 6}">round 1</text>'
-        f'<text x="{WIDTH - 8}" y="{HEIGHT - 6}" text-anchor="end">round {last}</text>'
-    )
-    body = grid + dotted + line("ma", accuracy) + line("asr", success) + marks + ends
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{body}</svg>'
+    marks = "".join(axes.attack(r.round, "var(--asr)") for r in records if r.attackers)
+    dotted = axes.across(floor, 'stroke="var(--faint)" stroke-dasharray="2 4"')
+    return axes.svg(dotted + line("ma", accuracy) + line("asr", success) + marks)
 
 
 def _show(value: object) -> str:

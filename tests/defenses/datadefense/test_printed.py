@@ -118,7 +118,7 @@ def test_a_round_against_autograd_through_the_average(make, seed):
     assert result.weights.tolist() == pytest.approx(weights, abs=1e-6)
     assert result.params.tolist() == pytest.approx(params, abs=1e-6)
     assert result.state.theta.tolist() == pytest.approx(stepped, rel=1e-5, abs=1e-6)
-    assert result.report["theta"] == result.state.theta.tolist()
+    assert result.report["theta"] == state.theta.tolist()
     moved_alike(state.psi, result.state.psi, psi)
     assert "dead" not in result.report
 

@@ -1,6 +1,7 @@
 """The poisoned data detector: gamma((x, y); psi), a score of each example of D_d (Eq. 7 and 8)."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -27,7 +28,7 @@ class Psi:
     W3: Float[Tensor, "hidden twice_classes"]
     W4: Float[Tensor, "1 hidden"]
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[Tensor]:
         return iter((self.W1, self.W2, self.W3, self.W4))
 
 

@@ -29,8 +29,8 @@ def split(
 ) -> Bool[Tensor, " examples"]:
     """Return which examples are D_dp: the round(beta n) with the highest gamma, at least one.
 
-    At most all but one, so that D_dc has one, and none that is ``spared``. Ties go to the example
-    that comes first.
+    At most all but one, so that D_dc has one too where there are two examples, and none that is
+    ``spared``. Ties go to the example that comes first.
     """
     wanted = max(1, min(round(beta * len(gamma)), len(gamma) - 1)) if beta > 0 else 0
     scores = gamma if spared is None else torch.where(spared, -torch.inf, gamma)

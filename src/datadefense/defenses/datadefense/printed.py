@@ -132,7 +132,7 @@ class DataDefensePaper(Defense[PrintedState]):
                 psi = self._step(psi, owned, margin(after.detach(), y), round.index)
         names = ("clean_loss", "poison_loss", "distance", "share")
         report: dict[str, object] = {
-            "theta": theta.tolist(),
+            "theta": state.theta.tolist(),
             "gamma": gamma.tolist(),
             "marked": marked.nonzero().flatten().tolist(),
             "loss": float(loss.detach()),

@@ -40,7 +40,7 @@ from datadefense.server import Server
 from datadefense.settings import SettingsError, number, setting, whole
 
 LOWEST, HIGHEST = (0.1, 1.5, 0.1), (0.3, 3.0, 0.3)
-"""The box in which theta is learned; at each of its points the known attacks stay out."""
+"""The box in which theta is learned: wherever it is, each fault alone can cost all weight."""
 CLIP = 5.0
 """Nats up to which a margin counts, so that a few sure examples do not rule the detector."""
 START_STEPS, START_RATE, ROUND_RATE = 100, 1e-3, 1e-4

@@ -1,0 +1,101 @@
+"""The commands of ``datadefense defense-set``. Heavy imports happen inside a command."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from datadefense.cli.options import DataFolder
+
+set_app = typer.Typer(help="Build, see, mark and check defense sets.", no_args_is_help=True)
+SetFolder = Annotated[Path, typer.Argument(help="Folder of the defense set.")]
+SetupName = Annotated[
+    str | None, typer.Option("--setup", help="Setup; see `datadefense list setups`.")
+]
+ScaleName = Annotated[str, typer.Option("--scale", help="cpu (reduced) or paper.")]
+Seed = Annotated[int, typer.Option("--seed", help="Root of all randomness.")]
+Changes = Annotated[list[str] | None, typer.Option("--set", help="key=value of the configuration.")]
+
+
+@set_app.command("build")
+def set_build(
+    out: Annotated[Path, typer.Argument(help="Folder that is made.")],
+    setup: SetupName = None,
+    size: Annotated[
+        int | None, typer.Option(help="Examples (default: 500, or what the setup has).")
+    ] = None,
+    poison_share: Annotated[
+        float | None, typer.Option(help="Share of them that is poisoned (default: 0.2).")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Data set, to be used with --suspects and --label.")
+    ] = None,
+    suspects: Annotated[Path | None, typer.Option(help="Folder of suspect images.")] = None,
+    label: Annotated[int | None, typer.Option(help="Label that all suspects came with.")] = None,
+    clean: Annotated[
+        int | None, typer.Option(help="Examples of the data set beside them (default: 400).")
+    ] = None,
+    known_clean: Annotated[
+        int | None, typer.Option(help="Clean ones to mark (default: a fifth of the set).")
+    ] = None,
+    data: DataFolder = None,
+    scale: ScaleName = "cpu",
+    seed: Seed = 0,
+    set_: Changes = None,
+) -> None:
+    """Make a defense set from a setup, or from a data set and suspect images."""
+    from datadefense.cli.defense_set_build import Wanted, build
+    from datadefense.cli.opened_setup import Chosen
+
+    wanted = Wanted(size, poison_share, known_clean, dataset, suspects, label, clean)
+    build(out, Chosen(setup, scale, seed, tuple(set_ or ()), data), wanted)
+
+
+@set_app.command("show")
+def set_show(
+    folder: SetFolder,
+    setup: SetupName = None,
+    data: DataFolder = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where the page goes (default: FOLDER/sheet.html).")
+    ] = None,
+    scale: ScaleName = "cpu",
+    seed: Seed = 0,
+    set_: Changes = None,
+) -> None:
+    """Count examples and write a contact sheet; with --setup, the strangest come first."""
+    from datadefense.cli.defense_set import show
+    from datadefense.cli.opened_setup import Chosen
+
+    show(folder, Chosen(setup, scale, seed, tuple(set_ or ()), data), out)
+
+
+@set_app.command("mark")
+def set_mark(
+    folder: SetFolder,
+    ids: Annotated[list[str], typer.Argument(help="Examples.", metavar="ID...")],
+    not_clean: Annotated[
+        bool, typer.Option("--not-clean", help="Take the mark away instead.")
+    ] = False,
+    note: Annotated[str | None, typer.Option(help="What to write beside the mark.")] = None,
+) -> None:
+    """Mark examples as known to be clean."""
+    from datadefense.cli.defense_set import mark
+
+    mark(folder, ids, not not_clean, note)
+
+
+@set_app.command("check")
+def set_check(
+    folder: SetFolder,
+    setup: Annotated[str, typer.Option(help="Setup in which the set is to be used.")],
+    data: DataFolder = None,
+    scale: ScaleName = "cpu",
+    seed: Seed = 0,
+    set_: Changes = None,
+) -> None:
+    """Look for doubles, wrong labels, too few marks and overlap with test data."""
+    from datadefense.cli.defense_set import check
+    from datadefense.cli.opened_setup import Chosen
+
+    check(folder, Chosen(setup, scale, seed, tuple(set_ or ()), data))

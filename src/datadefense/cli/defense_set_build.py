@@ -1,0 +1,172 @@
+"""``datadefense defense-set build``: from a setup, or from a data set and suspect images."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from datadefense.cli.opened_setup import Chosen, as_kept, open_setup, say, tally
+from datadefense.data.catalog import find_dataset, load_images
+from datadefense.data.content import content_keys
+from datadefense.data.defense_folder import DefenseSetSource, write_defense_folder
+from datadefense.data.errors import DataError
+from datadefense.data.folder import existing
+from datadefense.data.image_files import from_file
+from datadefense.examples import Examples
+from datadefense.experiments.assembly import CLEAN, POISONED
+from datadefense.rng import generator
+from datadefense.settings import SettingsError, number, whole
+
+SIZE, SHARE, CLEAN_BESIDE = 500, 0.2, 400
+"""The paper's defense set: 500 examples, a fifth poisoned and a fifth known to be clean."""
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a new set should hold; None leaves it to us, or says that it is not asked for."""
+
+    size: int | None = None
+    poison_share: float | None = None
+    known_clean: int | None = None
+    dataset: str | None = None
+    suspects: Path | None = None
+    label: int | None = None
+    clean: int | None = None
+
+
+def build(out: Path, chosen: Chosen, wanted: Wanted) -> None:
+    """Write a new defense set, from a setup or from a data set and suspects."""
+    if (chosen.setup is None) == (wanted.dataset is None):
+        raise SettingsError("give either --setup, or --dataset with --suspects and --label")
+    kind, foreign = (
+        ("--dataset", {"--size": wanted.size, "--poison-share": wanted.poison_share})
+        if chosen.setup is None
+        else ("--setup", {"--suspects": wanted.suspects, "--label": wanted.label,
+                          "--clean": wanted.clean})
+    )  # fmt: skip
+    if odd := [name for name, value in foreign.items() if value is not None]:
+        raise SettingsError(f"{odd[0]} does not go with {kind}")
+    whole("known-clean", wanted.known_clean or 0, 0)
+    make = _from_suspects if chosen.setup is None else _from_setup
+    source = make(chosen, wanted)
+    write_defense_folder(source, out)
+    say(f"wrote {out}: {tally(source)}")
+
+
+def _from_setup(chosen: Chosen, wanted: Wanted) -> DefenseSetSource:
+    """Draw from what the setup has for its server, less what models are judged by."""
+    share = SHARE if wanted.poison_share is None else wanted.poison_share
+    number("poison-share", share, minimum=0, below=1)
+    whole("size", SIZE if wanted.size is None else wanted.size, 1)
+    opened = open_setup(chosen)
+    held = list(opened.held_out().values())
+    clean = _fresh(opened.material.server_clean, held)
+    poison = _fresh(opened.material.server_poison, [*held, clean.inputs])
+
+    def fits(total: int) -> bool:
+        return round(share * total) <= len(poison) and total - round(share * total) <= len(clean)
+
+    most = next(filter(fits, range(len(clean) + len(poison), 0, -1)), 0)
+    size = min(SIZE, most) if wanted.size is None else wanted.size
+    if not fits(size):
+        raise SettingsError(
+            f"size must be <= {most} at poison-share {share:g}, got {size}: {chosen.setup} has "
+            f"{len(clean)} clean and {len(poison)} poisoned examples for its server"
+        )
+    draw, bad = generator(opened.experiment.seed, "defense set"), round(share * size)
+    clean, poison = _some(clean, size - bad, draw), _some(poison, bad, draw)
+    return _mix(
+        clean,
+        poison,
+        (POISONED,) * bad,
+        known=wanted.known_clean,
+        trusted=str(chosen.setup),
+        draw=draw,
+    )
+
+
+def _from_suspects(chosen: Chosen, wanted: Wanted) -> DefenseSetSource:
+    """Put suspects beside clean examples of a data set's training part."""
+    if wanted.dataset is None or wanted.suspects is None or wanted.label is None:
+        raise SettingsError("--dataset needs --suspects and --label")
+    number("label", wanted.label, minimum=0, maximum=find_dataset(wanted.dataset).classes - 1)
+    train = load_images(wanted.dataset, chosen.data, "train")
+    beside = min(CLEAN_BESIDE, len(train)) if wanted.clean is None else wanted.clean
+    number("clean", beside, minimum=0, maximum=len(train))
+    files = sorted(existing(wanted.suspects).iterdir())
+    files = [path for path in files if path.suffix.lower() in SUFFIXES]
+    if not files:
+        raise DataError(f"{wanted.suspects} holds no images ({', '.join(SUFFIXES)})")
+    images = torch.stack([_suspect(path, train.inputs, wanted.dataset) for path in files])
+    rows = _fresh_rows(images, [])
+    suspects = Examples(images[rows], torch.full((len(rows),), wanted.label))
+    origin = tuple(f"{wanted.suspects.name}/{files[row].name}" for row in rows.tolist())
+    draw = generator(chosen.seed, "defense set")
+    clean = _fresh(_some(train, beside, draw), [images])
+    return _mix(
+        clean, suspects, origin, known=wanted.known_clean, trusted=wanted.dataset, draw=draw
+    )
+
+
+def _suspect(path: Path, like: Tensor, dataset: str) -> Tensor:
+    """Return an image file's pixels in the form that a data set's images have."""
+    image = from_file(path.read_bytes(), str(path))
+    channels, height, width = like.shape[1:]
+    if image.shape[1:] != (height, width):
+        raise DataError(
+            f"{path} is {image.shape[2]}x{image.shape[1]}, the images of {dataset} are "
+            f"{width}x{height}: bring it to that size"
+        )
+    if channels == 1 and bool((image != image[:1]).any()):
+        raise DataError(f"{path} is in colour, the images of {dataset} are grey")
+    return image[:1].expand(channels, -1, -1) if image.shape[0] != channels else image
+
+
+def _mix(
+    clean: Examples,
+    others: Examples,
+    origin: tuple[str, ...],
+    *,
+    known: int | None,
+    trusted: str,
+    draw: torch.Generator,
+) -> DefenseSetSource:
+    """Return both in random order, with ``known`` of the clean ones marked."""
+    both = clean.join(others)
+    marked = min(round(SHARE * len(both)), len(clean)) if known is None else known
+    number("known-clean", marked, maximum=len(clean))
+    order = torch.randperm(len(both), generator=draw)
+    provenance = (CLEAN,) * len(clean) + origin
+    note = f"trusted as a part of {trusted}"
+    return DefenseSetSource(
+        both.inputs[order],
+        both.labels[order],
+        order < marked,
+        provenance=tuple(provenance[row] for row in order.tolist()),
+        notes=tuple(note if row < marked else "" for row in order.tolist()),
+    )
+
+
+def _some(examples: Examples, count: int, draw: torch.Generator) -> Examples:
+    return examples.take(torch.randperm(len(examples), generator=draw)[:count])
+
+
+def _fresh(examples: Examples, others: Sequence[Tensor]) -> Examples:
+    """Return examples as a folder keeps them, each once, without those that ``others`` have."""
+    kept = as_kept(examples.inputs)
+    rows = _fresh_rows(kept, others)
+    return Examples(kept[rows], examples.labels[rows])
+
+
+def _fresh_rows(inputs: Tensor, others: Sequence[Tensor]) -> Int64[Tensor, " rows"]:
+    places: dict[bytes, int] = {}
+    for row, key in enumerate(content_keys(inputs)):
+        places.setdefault(key, row)
+    for other in others:
+        for key in content_keys(other):
+            places.pop(key, None)
+    return torch.tensor(list(places.values()), dtype=torch.int64)
