@@ -7,27 +7,46 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from datadefense.attacks.base import Loot, Situation, Twist
+from datadefense.kernels.sums import norms
 from datadefense.settings import SettingsError, number, setting
 from datadefense.training import Bench, Loss, plain_loss
+
+FLOOR = 0.1
+"""Nats added to a loss before something is divided by it, as the defense does."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnowsTheDefense(Twist):
-    r"""Keep the losses on a guess of the server's data no worse than those of the global model.
+    r"""Take as much of the backdoor in as the rule lets through, by a guess of the server's data.
 
     .. math::
-        L = L_{class} + w \big( [L_c(\phi) - L_c(\bar\phi)]_+ + [L_p(\bar\phi) - L_p(\phi)]_+ \big)
+        L = L_{class} + w \left( \frac{[L_c(\phi) - L_c(\bar\phi)]_+}{L_c(\bar\phi) + 0.1}
+        + \frac{[(1 - \tau) L_p(\bar\phi) - L_p(\phi)]_+}{L_p(\bar\phi) + 0.1} \right)
 
     with the cross-entropy :math:`L_c` of the guessed clean and :math:`L_p` of the guessed poisoned
-    examples (under the attacker's label: a model that learned the backdoor has a small one). The
-    guess is the attacker's own data of the same kind; it does not see the server's. Knowing the
-    rule is this attack's threat model, and no other attack's.
+    examples (under the attacker's label: a model that learned the backdoor has a small one). Both
+    are the faults of `datadefense.defenses.datadefense.faults`; the third, distance, is kept by a
+    ball of ``reach`` times the update that the attacker would send if it were honest. Nothing is
+    scaled. The guess is the attacker's own data of the same kind; it does not see the server's.
     """
 
-    weight: float = setting(1.0, "weight w of looking honest")
+    weight: float = setting(10.0, "weight w of looking honest")
+    tolerance: float = setting(0.2, "share tau of the poison's loss that it dares to take off")
+    reach: float = setting(1.5, "radius of its ball, in honest updates")
 
     def __post_init__(self) -> None:
         number("weight", self.weight, minimum=0)
+        number("tolerance", self.tolerance, minimum=0, maximum=1)
+        number("reach", self.reach, above=0)
+
+    def radius(self, bench: Bench, loot: Loot, situation: Situation) -> float | None:
+        """Return the greatest length that does not stand out: train honestly and measure."""
+        bench.load(situation.start)
+        draw = situation.generator("imitation")
+        bench.train(situation.training, loot.clean, draw, augment=situation.augment)
+        honest = torch.empty_like(situation.start)
+        bench.write_update(situation.start, honest)
+        return self.reach * float(norms(honest[None])[0])
 
     def loss(self, bench: Bench, loot: Loot, situation: Situation) -> Loss:
         """Return the loss with the price of being noticed."""
@@ -36,13 +55,15 @@ class KnowsTheDefense(Twist):
         clean, poison = loot.guess
         bench.module.eval()
         with torch.no_grad():
-            least_clean = cross_entropy(bench.module(clean.inputs), clean.labels)
-            least_poison = cross_entropy(bench.module(poison.inputs), poison.labels)
+            before_clean = cross_entropy(bench.module(clean.inputs), clean.labels)
+            before_poison = cross_entropy(bench.module(poison.inputs), poison.labels)
 
         def honest_looking(module: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
             clean_loss = cross_entropy(module(clean.inputs), clean.labels)
             poison_loss = cross_entropy(module(poison.inputs), poison.labels)
-            faults = (clean_loss - least_clean).relu() + (least_poison - poison_loss).relu()
-            return plain_loss(module, inputs, labels) + self.weight * faults
+            worse = (clean_loss - before_clean).relu() / (before_clean + FLOOR)
+            least = (1 - self.tolerance) * before_poison
+            learned = (least - poison_loss).relu() / (before_poison + FLOOR)
+            return plain_loss(module, inputs, labels) + self.weight * (worse + learned)
 
         return honest_looking

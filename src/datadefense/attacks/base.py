@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -49,12 +49,20 @@ class Loot:
 
     ``parts`` is the poison with only a part of the trigger in each. ``guess`` is the attacker's own
     copy of such data as the server may hold, clean and poisoned, for one who knows the defense.
+    ``other`` is the poison of a second backdoor, planted in turns with the first.
     """
 
     clean: Examples
     poison: Examples
     parts: tuple[Examples, ...] = ()
     guess: tuple[Examples, Examples] | None = None
+    other: Examples | None = None
+
+    def in_turn(self, place: int) -> "Loot":
+        """Return the loot of the attack in this place of the turns: each backdoor has its own."""
+        if self.other is None or place % 2 == 0:
+            return self
+        return replace(self, poison=self.other, other=None)
 
     def mixed(self) -> Examples:
         """Return clean and poisoned examples together."""
@@ -87,6 +95,10 @@ class Twist:
     def examples(self, loot: Loot, situation: Situation) -> Examples:
         """Return what to train on."""
         return loot.mixed()
+
+    def radius(self, bench: Bench, loot: Loot, situation: Situation) -> float | None:
+        """Return the radius of the ball to stay in; None: the attack's own, if it has one."""
+        return None
 
     def loss(self, bench: Bench, loot: Loot, situation: Situation) -> Loss:
         """Return what to descend; the module has the global parameters when this is called."""

@@ -83,7 +83,9 @@ class Pgd(Attack):
         """Train within the ball, then scale."""
         seed_module(situation)
         start = situation.start
-        radius = None if self.radius is None else self.radius_in(situation.index)
+        radius = self.twist.radius(bench, loot, situation)
+        if radius is None and self.radius is not None:
+            radius = self.radius_in(situation.index)
         bench.load(start)
         bench.train(
             self.training(situation.index),

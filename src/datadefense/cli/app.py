@@ -118,6 +118,53 @@ def resume(
 
 
 @app.command()
+def reproduce(
+    name: Annotated[str, typer.Argument(help="Name of a study; see `datadefense list studies`.")],
+    scale: Annotated[str, typer.Option(help="cpu (reduced) or paper.")] = "cpu",
+    seeds: Annotated[int, typer.Option(help="Seeds of each point, from 0 on.")] = 1,
+    jobs: Annotated[
+        int | None, typer.Option(help="Runs side by side, one thread each (default: one a core).")
+    ] = None,
+    only: Annotated[
+        str, typer.Option(help="Labels that a point must have, separated by commas.")
+    ] = "",
+    data: DataFolder = None,
+    store: Annotated[Path, typer.Option(help="File with the results so far.")] = Path(
+        "results/runs.jsonl"
+    ),
+    pages: Annotated[Path, typer.Option(help="Folder of the rendered pages.")] = Path(
+        "docs/results"
+    ),
+    run: Annotated[
+        bool, typer.Option("--run/--render-only", help="Run what is missing, or only render.")
+    ] = True,
+) -> None:
+    """Run the grid behind a table or figure, skipping what is stored, and render it."""
+    _prepare(jobs)
+    from datadefense.cli.reproduce import reproduce_study
+
+    reproduce_study(
+        name,
+        scale=scale,
+        seeds=seeds,
+        jobs=jobs,
+        only=only,
+        data=data,
+        store=store,
+        pages=pages,
+        run=run,
+    )
+
+
+@list_app.command("studies")
+def list_studies() -> None:
+    """Grids of runs that `datadefense reproduce` knows."""
+    from datadefense.cli.reproduce import list_studies as show
+
+    show()
+
+
+@app.command()
 def warmup(
     setup: Annotated[str, typer.Argument(help="Setup whose model is trained.")],
     scale: Annotated[str, typer.Option(help="cpu (reduced) or paper.")] = "cpu",

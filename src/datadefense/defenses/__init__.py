@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -69,13 +70,31 @@ def available() -> dict[str, type[Defense[Any]]]:
 def create(name: str, settings: Mapping[str, object] | None = None) -> Defense[Any]:
     """Make a defense by name from settings or their texts, as the command line does.
 
+    ``some.module:SomeClass`` names a defense of one's own.
+
     >>> create("krum", {"num_malicious": 2})
     Krum(num_malicious=2)
     """
+    return build(_own(name) if ":" in name else _known(name), settings or {})
+
+
+def _known(name: str) -> type[Defense[Any]]:
     classes = available()
     if name not in classes:
         raise SettingsError(f"no defense is called {name!r}{suggest(name, classes)}")
-    return build(classes[name], settings or {})
+    return classes[name]
+
+
+def _own(name: str) -> type[Defense[Any]]:
+    """Import a defense that is named by its module and class, for one that is not installed."""
+    module, _, kind = name.partition(":")
+    try:
+        found = getattr(import_module(module), kind)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SettingsError(f"cannot import the defense {name!r}: {error}") from error
+    if not (isinstance(found, type) and issubclass(found, Defense)):
+        raise SettingsError(f"{name!r} must be a class of defenses, got {found!r}")
+    return found
 
 
 __all__ = [

@@ -15,6 +15,7 @@ from datadefense.experiments.digits import digits_edge
 from datadefense.experiments.experiment import Experiment
 from datadefense.experiments.images import image_material
 from datadefense.experiments.material import Material, with_guess
+from datadefense.experiments.second_backdoor import with_second_backdoor
 from datadefense.experiments.tweets import tweet_material
 from datadefense.experiments.warm_start import Report, warm_start
 from datadefense.models.features import penultimate
@@ -35,10 +36,6 @@ def assemble(
     """Deal out the data and build the federation and its server."""
     material = gather(experiment, data_dir)
     shards = Shards.of(_partition(experiment, material))
-    clean = material.server_clean
-    if experiment.server_clean > len(clean):
-        raise SettingsError(f"server_clean must be <= {len(clean)}, got {experiment.server_clean}")
-    root_set = clean.take(torch.arange(experiment.server_clean))
     start = warm_start(experiment, material, cache_folder(), report)
     layout = Layout.of_module(material.module)
     attack = experiment.make_attack()
@@ -61,6 +58,7 @@ def assemble(
     )
     predict = predictor(material.module, layout)
     owned = _defense_set(experiment, material, layout, start)
+    root_set = owned.examples.take(owned.known_clean.nonzero().flatten())
     return federation, Server(predict, root_set, experiment.seed, owned)
 
 
@@ -69,15 +67,40 @@ def _defense_set(
 ) -> DefenseSet:
     """Return the server's examples, the known clean ones first and the poisoned ones last.
 
-    The encoder is the model that the run begins with.
+    Wrong marks are on the first poisoned examples instead of the last known clean ones. The encoder
+    is the model that the run begins with.
     """
-    examples = material.server_clean.join(material.server_poison)
+    clean, poison = _server_clean(experiment, material), material.server_poison
+    examples = clean.join(poison)
+    wrong = round(experiment.wrong_marks_percent / 100 * experiment.server_clean)
+    if wrong > len(poison):
+        raise SettingsError(
+            f"wrong marks must be on poisoned examples: {wrong} <= {len(poison)} of them"
+        )
+    places = torch.arange(len(examples))
+    known = places < experiment.server_clean - wrong
+    known |= (places >= len(clean)) & (places < len(clean) + wrong)
     module = copy.deepcopy(material.module)
     module.load_state_dict(layout.unflatten(start), strict=False)
-    known = torch.arange(len(examples)) < experiment.server_clean
-    origin = (CLEAN,) * len(material.server_clean) + (POISONED,) * len(material.server_poison)
+    origin = (CLEAN,) * len(clean) + (POISONED,) * len(poison)
     features = penultimate(module, examples.inputs)
     return DefenseSet(examples, known, features, provenance=origin)
+
+
+def _server_clean(experiment: Experiment, material: Material) -> Examples:
+    """Return the clean examples of the defense set, those that will be known first."""
+    clean, wanted = material.server_clean, experiment.defense_clean
+    if wanted > len(clean):
+        raise SettingsError(f"defense_clean must be <= {len(clean)}, got {wanted}")
+    if experiment.marked_class is None:
+        return clean.take(torch.arange(wanted))
+    of_class = clean.labels == experiment.marked_class
+    if int(of_class.sum()) < experiment.server_clean:
+        raise SettingsError(
+            f"server_clean must be <= examples of class {experiment.marked_class}, "
+            f"got {experiment.server_clean} > {int(of_class.sum())}"
+        )
+    return clean.take((~of_class).to(torch.int8).argsort(stable=True)[:wanted])
 
 
 def _partition(experiment: Experiment, material: Material) -> list[Tensor]:
@@ -111,8 +134,19 @@ def gather(experiment: Experiment, data_dir: Path | None) -> Material:
     """Return the material of the experiment's setup; the module is initialised by the seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(experiment.warm_seed, "model"))
-        if experiment.setup == "digits-edge":
-            return digits_edge(experiment)
-        if experiment.setup == "sentiment-yl":
-            return tweet_material(experiment, data_dir)
-        return image_material(experiment, data_dir)
+        material = _of_setup(experiment, data_dir)
+    if experiment.second_backdoor == "none":
+        return material
+    return with_second_backdoor(material, experiment.second_backdoor == "known")
+
+
+def _of_setup(experiment: Experiment, data_dir: Path | None) -> Material:
+    if experiment.setup.startswith(("digits", "sentiment")) and experiment.poison_view != "same":
+        raise SettingsError(
+            f"poison_view must be same with {experiment.setup}, got {experiment.poison_view!r}"
+        )
+    if experiment.setup == "digits-edge":
+        return digits_edge(experiment)
+    if experiment.setup == "sentiment-yl":
+        return tweet_material(experiment, data_dir)
+    return image_material(experiment, data_dir)

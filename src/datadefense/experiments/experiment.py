@@ -17,6 +17,7 @@ from datadefense.attacks.lie import LittleIsEnough
 from datadefense.attacks.neurotoxin import Neurotoxin
 from datadefense.attacks.pgd import Pgd
 from datadefense.attacks.schedule import FixedFrequency, FixedPool, Never, Schedule
+from datadefense.experiments.revisions import revision
 from datadefense.settings import SettingsError, number, one_of, setting, whole
 from datadefense.training import Sgd
 
@@ -24,6 +25,8 @@ Scale = Literal["cpu", "paper"]
 ScheduleName = Literal["fixed-frequency", "fixed-pool"]
 Partition = Literal["iid", "dirichlet", "user"]
 Overlap = Literal["none", "authors"]
+PoisonView = Literal["same", "recoloured", "larger", "corner"]
+SecondBackdoor = Literal["none", "known", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class AttackKind:
     about: str
     ball: bool = False
     replacement: bool = False
-    twist: Callable[[int], Twist] = lambda _: Plain()
+    twist: Callable[["Experiment"], Twist] = lambda _: Plain()
 
 
 ATTACKS: Mapping[str, AttackKind] = {
@@ -49,16 +52,14 @@ ATTACKS: Mapping[str, AttackKind] = {
     ),
     "lie": AttackKind(
         "hide within the spread of honest updates",
-        twist=lambda clients: LittleIsEnough(clients=clients),
+        twist=lambda one: LittleIsEnough(clients=one.clients_per_round),
     ),
     "constrain-and-scale": AttackKind(
         "a loss that also wants to stay close; scaled", False, True, lambda _: ConstrainAndScale()
     ),
     "adaptive": AttackKind(
-        "knows the defense: looks honest on a guess of its data; scaled within a ball",
-        True,
-        True,
-        lambda _: KnowsTheDefense(),
+        "knows the defense: as much as it lets through, by a guess of its data",
+        twist=lambda one: KnowsTheDefense(tolerance=one.tolerance, reach=one.reach),
     ),
 }
 """The attacks by name."""
@@ -71,6 +72,8 @@ ATTACKERS_ONLY = (
     "replacement_radius",
     "radius_decay",
     "project_every",
+    "tolerance",
+    "reach",
     "schedule",
     "period",
     "first_attack",
@@ -78,6 +81,11 @@ ATTACKERS_ONLY = (
     "attackers",
     "pool",
     "server_clean",
+    "defense_clean",
+    "server_poison",
+    "wrong_marks_percent",
+    "marked_class",
+    "poison_view",
     "checkpoint_every",
 )
 """Fields that do not matter when nobody attacks fedavg. Who holds which examples does."""
@@ -125,6 +133,8 @@ class Experiment:
     replacement_radius: float = setting(1.0, "radius when the update is scaled to replace")
     radius_decay: float = setting(1.0, "factor on the radius from one round to the next")
     project_every: int = setting(10, "steps from one projection to the next")
+    tolerance: float = setting(0.2, "share of the poison's loss that adaptive takes off")
+    reach: float = setting(1.5, "radius of adaptive's ball, in honest updates")
 
     schedule: ScheduleName = setting("fixed-frequency", "fixed-frequency or fixed-pool")
     period: int = setting(5, "rounds from one attack to the next (1: every round)")
@@ -137,8 +147,13 @@ class Experiment:
     trigger_weight: float = setting(0.8, "weight of the trigger patch against the image")
     overlap: Overlap = setting("none", "authors: the server's poison is the attacker's own")
 
-    server_clean: int = setting(100, "clean examples of the server, of 400 set aside")
-    server_poison: int = setting(100, "poisoned examples that the server may hold")
+    server_clean: int = setting(100, "examples that the server knows to be clean")
+    defense_clean: int = setting(400, "clean examples of the defense set, known or not")
+    server_poison: int = setting(100, "poisoned examples of the defense set")
+    wrong_marks_percent: float = setting(0.0, "share of the known clean that is poisoned")
+    marked_class: int | None = setting(None, "class of all known clean examples; none: any")
+    poison_view: PoisonView = setting("same", "how the server's poison looks beside the attacker's")
+    second_backdoor: SecondBackdoor = setting("none", "a second one, known to the server or not")
     test_examples: int = setting(0, "test examples that count for the accuracy; 0: all")
     evaluate_every: int = setting(1, "rounds from one evaluation to the next")
     checkpoint_every: int = setting(5, "rounds from one checkpoint to the next")
@@ -156,6 +171,7 @@ class Experiment:
             ("attack_clean", 0),
             ("attack_poison", 1),
             ("server_clean", 1),
+            ("defense_clean", 1),
             ("server_poison", 0),
             ("vocabulary", 1),
             ("length", 1),
@@ -168,6 +184,12 @@ class Experiment:
         number("radius", self.radius, minimum=0)
         number("replacement_radius", self.replacement_radius, minimum=0)
         number("width", self.width, above=0)
+        number("wrong_marks_percent", self.wrong_marks_percent, minimum=0, maximum=100)
+        if self.server_clean > self.defense_clean:
+            raise SettingsError(
+                f"server_clean must be <= defense_clean, "
+                f"got {self.server_clean} > {self.defense_clean}"
+            )
         one_of("attack", self.attack, ATTACKS)
         self.honest_training()
         self.make_attack()
@@ -201,7 +223,7 @@ class Experiment:
             radius_decay=self.radius_decay,
             project_every=self.project_every,
             replacement=kind.replacement,
-            twist=kind.twist(self.clients_per_round),
+            twist=kind.twist(self),
         )
 
     def make_schedule(self) -> Schedule:
@@ -225,10 +247,26 @@ class Experiment:
             self, attack="none", defense="fedavg", defense_settings={}, **plain
         )
 
+    def changes(self) -> dict[str, Any]:
+        """Return the fields that differ from the defaults, which is all that need be stored."""
+        return {
+            one.name: value
+            for one in dataclasses.fields(self)
+            if (value := getattr(self, one.name)) != getattr(DEFAULTS, one.name)
+        }
+
     def key(self) -> str:
-        """Return a short hash of the whole configuration."""
-        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        """Return a short hash of the whole configuration and of the code's revision.
+
+        A field that is added later, with a default that changes nothing, renames no stored run.
+        """
+        text = json.dumps(
+            [self.changes(), revision(self.attack, self.defense)], sort_keys=True, default=dict
+        )
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+DEFAULTS = Experiment()
 
 
 def write_toml(experiment: Experiment) -> str:

@@ -14,6 +14,7 @@ from datadefense.data.trigger_patch import TriggerPatch, stamp_randomly
 from datadefense.examples import Examples
 from datadefense.experiments.experiment import Experiment
 from datadefense.experiments.material import Material, deal
+from datadefense.experiments.other_poison import other_poison
 from datadefense.models.mnist_net import mnist_net
 from datadefense.models.normalised import Normalised
 from datadefense.models.vgg9 import vgg9
@@ -36,9 +37,17 @@ def image_material(experiment: Experiment, data_dir: Path | None) -> Material:
     train = load_images(experiment.dataset, data_dir, "train")
     test = load_images(experiment.dataset, data_dir, "test")
     draw = generator(experiment.seed, "poison")
+    before = draw.get_state()
     attack_set = _attack_set(experiment, data_dir, train, test, draw)
     sizes = PoolSizes(experiment.attack_poison, experiment.server_poison)
     pools = split_pools(attack_set, sizes, draw, experiment.overlap)
+    found = pools.defense
+    if experiment.poison_view != "same":
+        draw.set_state(before)
+        plain = (
+            poison.label_flip(train, test, _flip(experiment), draw) if _stamps(experiment) else None
+        )
+        found = other_poison(experiment.poison_view, found, attack_set, plain, experiment.seed)
     server, attacker, clients = deal(train, [SERVER, experiment.attack_clean], experiment.seed)
     return Material(
         module=_model(experiment),
@@ -46,7 +55,7 @@ def image_material(experiment: Experiment, data_dir: Path | None) -> Material:
         clients=clients,
         attacker=Loot(attacker, pools.attacker, _parts(experiment, train, pools.attacker)),
         server_clean=server,
-        server_poison=pools.defense,
+        server_poison=found,
         test=test,
         backdoor_test=pools.test,
         augment=crop_and_flip if experiment.augment else None,
@@ -62,7 +71,7 @@ def _attack_set(
 ) -> poison.AttackSet:
     kind = experiment.setup
     if kind == "cifar10-label-flip":
-        return poison.label_flip(train, test, poison.CARS_TO_BIRDS, draw)
+        return poison.label_flip(train, test, _flip(experiment), draw)
     if kind == "cifar10-southwest":
         planes = [
             load_images("southwest", data_dir, split, duplicates="keep").inputs
@@ -72,19 +81,25 @@ def _attack_set(
     if kind == "emnist-ardis":
         sevens = [load_images("ardis", data_dir, split) for split in ("train", "test")]
         return poison.ardis_sevens(*sevens)
-    flip = poison.FISH_TO_BABIES if kind == "cifar100-trigger" else poison.CARS_TO_BIRDS
     patch = TriggerPatch(experiment.trigger_size, experiment.trigger_weight)
-    return poison.trigger(train, test, flip, patch, draw)
+    return poison.trigger(train, test, _flip(experiment), patch, draw)
+
+
+def _flip(experiment: Experiment) -> poison.Flip:
+    fish = experiment.setup == "cifar100-trigger"
+    return poison.FISH_TO_BABIES if fish else poison.CARS_TO_BIRDS
+
+
+def _stamps(experiment: Experiment) -> bool:
+    return experiment.setup.endswith("-trigger")
 
 
 def _parts(experiment: Experiment, train: Examples, whole: Examples) -> tuple[Examples, ...]:
     """Return poison with a quarter of the trigger each, for a distributed backdoor."""
-    if not experiment.setup.endswith("-trigger"):
+    if not _stamps(experiment):
         return ()
-    sources = (
-        poison.FISH_TO_BABIES if experiment.setup == "cifar100-trigger" else poison.CARS_TO_BIRDS
-    )
-    cars = torch.isin(train.labels, torch.tensor(sources.sources)).nonzero().flatten()
+    sources = torch.tensor(_flip(experiment).sources)
+    cars = torch.isin(train.labels, sources).nonzero().flatten()
     draw = generator(experiment.seed, "parts")
     picked = cars[torch.randperm(len(cars), generator=draw)[: len(whole)]]
     patch = TriggerPatch(experiment.trigger_size, experiment.trigger_weight)

@@ -1,7 +1,7 @@
 """Material: what a setup brings, dealt out so that nobody shares an example with anybody."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -65,4 +65,4 @@ def with_guess(loot: Loot) -> Loot:
     count = max(1, len(loot.poison) // 3)
     index = torch.arange(len(loot.poison))
     guess = (loot.clean, loot.poison.take(index[-count:]))
-    return Loot(loot.clean, loot.poison.take(index[:-count]), loot.parts, guess)
+    return replace(loot, poison=loot.poison.take(index[:-count]), guess=guess)

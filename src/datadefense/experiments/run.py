@@ -120,7 +120,7 @@ class Run:
             honest_excluded_percent=100 * sum(w == 0 for w in honest) / len(honest)
             if honest
             else None,
-            detector_hits_percent=detector_hits(records, self._poisoned()),
+            detector_hits_percent=detector_hits(records, self.poisoned()),
             lifespan_rounds=lifespan(records, experiment.last_attack),
             rejected_clients=sum(len(r.report.get("rejected", [])) for r in records),
             seconds_per_round=fmean(map(seconds_in_all, records)),
@@ -136,7 +136,7 @@ class Run:
             write_text(self.folder / REPORT, render(experiment, summary, records))
         return summary
 
-    def _poisoned(self) -> set[int]:
+    def poisoned(self) -> set[int]:
         """Return which examples of the defense set are poisoned, which no defense is told."""
         owned = self.server.defense_set
         places = () if owned is None else owned.provenance

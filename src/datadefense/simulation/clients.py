@@ -115,4 +115,5 @@ def _attack(job: TrainJob, federation: Federation, board: Board, bench: Bench) -
         augment=federation.augment,
         seed=federation.seed,
     )
-    board.updates[job.row].copy_(federation.attack.update(bench, federation.loot, situation))
+    loot = federation.loot.in_turn(job.index + job.attacker[0])
+    board.updates[job.row].copy_(federation.attack.update(bench, loot, situation))

@@ -8,7 +8,6 @@ import torch
 from tests.defenses.datadefense import toys
 
 from datadefense.defenses import DataDefense
-from datadefense.defenses.datadefense.robust import HIGHEST, LOWEST
 from datadefense.rng import generator
 
 POISONED = list(range(80, 100))
@@ -56,7 +55,7 @@ def is_sound(result, round):
 
 
 def in_the_box(theta):
-    low, high = (torch.tensor(end, dtype=torch.float64) for end in (LOWEST, HIGHEST))
+    low, high = (torch.tensor(end, dtype=torch.float64) for end in DataDefense.box)
     return bool(((low <= theta) & (theta <= high)).all())
 
 

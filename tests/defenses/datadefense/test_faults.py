@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from tests import oracles
 
 from datadefense.defenses.datadefense.faults import (
-    EXCUSED_LEARNED,
-    EXCUSED_WORSE,
+    EXCUSES,
     NAMES,
     Measured,
     faults,
     lower_quartile,
+    without_rises,
 )
 from datadefense.defenses.datadefense.on_the_set import WORST
 
@@ -95,9 +95,9 @@ def test_an_attacker_who_learned_the_poison_is_seen_and_the_others_are_not():
     ("clean", "poison", "left"),
     [
         pytest.param(2.1, 4.0, [0, 0, 0], id="a little worse"),
-        pytest.param(11.0, 4.0, [10 / 1.1 - EXCUSED_WORSE, 0, 0], id="much worse"),
+        pytest.param(11.0, 4.0, [10 / 1.1 - EXCUSES[0], 0, 0], id="much worse"),
         pytest.param(1.0, 3.5, [0, 0, 0], id="learned a little"),
-        pytest.param(1.0, 0.0, [0, 4 / 4.1 - EXCUSED_LEARNED, 0], id="learned all"),
+        pytest.param(1.0, 0.0, [0, 4 / 4.1 - EXCUSES[1], 0], id="learned all"),
     ],
 )
 def test_what_the_whole_round_shares_is_excused_up_to_a_limit(clean, poison, left):
@@ -116,7 +116,7 @@ def test_attackers_below_three_in_four_do_not_make_their_own_excuse(attackers):
 
 def test_beyond_that_the_excuse_is_capped():
     result = faults(measured([1.0] * 12, [0.0] * 11 + [4.0], [1.0] * 12))
-    assert result[:11, 1].tolist() == pytest.approx([4 / 4.1 - EXCUSED_LEARNED] * 11)
+    assert result[:11, 1].tolist() == pytest.approx([4 / 4.1 - EXCUSES[1]] * 11)
 
 
 @pytest.mark.parametrize("usual", [math.inf, 0.0, 1.0])
@@ -140,3 +140,30 @@ def test_one_client_is_its_own_round():
     assert fine.tolist() == [[0, 0, 0]]
     bad = faults(measured([WORST], [0.0], [7.0], usual=0.07))
     assert (bad[0] > 0).all()
+
+
+@given(
+    st.lists(st.tuples(losses, st.lists(losses, min_size=3, max_size=3)), min_size=1, max_size=9)
+)
+def test_without_rises_against_the_formula(examples):
+    released = [old for old, _ in examples]
+    rows = oracles.columns([new for _, new in examples])
+    found = without_rises(*(torch.tensor(x, dtype=torch.float64) for x in (rows, released)))
+    expected = [oracles.mean_without_rises(row, released) for row in rows]
+    assert found.tolist() == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert found.dtype == torch.float64
+
+
+def test_learning_half_of_the_poison_cannot_be_hidden_by_the_other_half():
+    """The mean loss is the released one's, and yet this is a fault."""
+    released = torch.full((10,), 4.0)
+    halves = torch.tensor([[0.0] * 5 + [8.0] * 5, [4.0] * 10])
+    poison = without_rises(halves, released)
+    assert poison.tolist() == pytest.approx([(4 + 4.1 / 2) / 2, 4.0])
+    found = faults(measured([1.0, 1.0], poison.tolist(), [1.0, 1.0]))
+    assert found[0, 1] > 0.2
+    assert found[1, 1] == 0
+
+
+def test_without_poison_there_is_no_loss():
+    assert without_rises(torch.zeros(3, 0), torch.zeros(0)).tolist() == [0, 0, 0]

@@ -19,7 +19,7 @@ from datadefense.defenses import DataDefense
 from datadefense.defenses.datadefense.detector import draw_psi, gamma, standardise
 from datadefense.defenses.datadefense.faults import NAMES
 from datadefense.defenses.datadefense.losses import l_c, l_p
-from datadefense.defenses.datadefense.robust import CLIP, HIGHEST, LOWEST, MEMORY, fit
+from datadefense.defenses.datadefense.robust import CLIP, MEMORY, Steps, fit
 from datadefense.rng import generator
 from datadefense.settings import SettingsError, build
 
@@ -43,7 +43,7 @@ def test_who_learned_the_poisoned_labels_loses_its_weight_and_the_others_keep_th
 @pytest.mark.parametrize("corner", list(product((0, 1), repeat=3)), ids=str)
 def test_any_start_of_theta_in_the_box_will_do(corner):
     round = toys.attacked_round()
-    theta = torch.tensor([(LOWEST, HIGHEST)[end][i] for i, end in enumerate(corner)]).double()
+    theta = torch.tensor([DataDefense.box[end][i] for i, end in enumerate(corner)]).double()
     result = one_round(DataDefense(), round, state=replace(started(), theta=theta))
     is_sound(result, round)
     assert float(result.weights[0]) == 0
@@ -67,13 +67,13 @@ def slow_round(defense, state, round, server):
     marked = oracles.most_suspicious(scores, defense.beta, owned.known_clean.tolist())
     clean = [i for i in range(len(owned)) if i not in marked]
 
-    def means(params):
+    def losses(params, part):
         logits = server.predict(params, inputs).tolist()
-        losses = [
-            oracles.log_odds_and_losses(z, label)[1]
-            for z, label in zip(logits, y.tolist(), strict=True)
-        ]
-        return [oracles.mean([losses[i] for i in part]) for part in (clean, marked)]
+        return [oracles.log_odds_and_losses(logits[i], y.tolist()[i])[1] for i in part]
+
+    def means(params):
+        poison = oracles.mean_without_rises(losses(params, marked), losses(start, marked))
+        return [oracles.mean(losses(params, clean)), poison]
 
     per_client = oracles.columns([means(start + update) for update in round.updates])
     distances = [oracles.norm(update) for update in round.updates.tolist()]
@@ -88,12 +88,12 @@ def slow_round(defense, state, round, server):
     z = server.predict(phi, inputs)
     loss = l_c(z, y)[clean].mean() + l_p(z, y)[marked].mean()
     (gradient,) = torch.autograd.grad(loss, theta)
-    width = [high - low for low, high in zip(LOWEST, HIGHEST, strict=True)]
+    width = [high - low for low, high in zip(*DataDefense.box, strict=True)]
     scaled = [g * w for g, w in zip(gradient.tolist(), width, strict=True)]
     stepped = [
         oracles.between(t - defense.theta_rate * w * s / oracles.norm(scaled), low, high)
         for t, w, s, low, high in zip(
-            state.theta.tolist(), width, scaled, LOWEST, HIGHEST, strict=True
+            state.theta.tolist(), width, scaled, *DataDefense.box, strict=True
         )
     ]
     counted = sorted(d for d, c in zip(distances, C.tolist(), strict=True) if c > 0)
@@ -162,7 +162,8 @@ def test_the_detectors_steps_against_adam_by_hand(known):
     owned = toys.defense_set(12, 4, known)
     margins = 4 * torch.randn(16, generator=generator(0, "margins"))
     start = draw_psi(toys.WIDTH, toys.CLASSES, generator(0, "psi"), hidden=32)
-    found, expected = (how(start, owned, margins, 4, 1e-3) for how in (fit, slow_fit))
+    found = fit(start, owned, margins, Steps(4, 1e-3))
+    expected = slow_fit(start, owned, margins, 4, 1e-3)
     for before, one, two in zip(start, found, expected, strict=True):
         length = float((two - before).norm())
         assert length > 0.01

@@ -17,7 +17,7 @@ from datadefense import load_state, save_state
 from datadefense.defenses import DataDefense
 from datadefense.defenses.datadefense.detector import Psi
 from datadefense.defenses.datadefense.losses import margin
-from datadefense.defenses.datadefense.robust import ROUND_RATE, DataDefenseState, fit
+from datadefense.defenses.datadefense.robust import ROUND_RATE, DataDefenseState, Steps, fit
 from datadefense.rng import generator
 
 
@@ -62,7 +62,7 @@ def test_the_detector_learns_from_the_mean_of_first_and_present_margins():
     first, now = (margin(toys.predict(at, inputs), y) for at in (toys.released(), result.params))
     assert (first[80:] < 0).all()
     assert (now[80:] > 0).all()
-    expected = fit(started().psi, owned, (first + now) / 2, 3, ROUND_RATE)
+    expected = fit(started().psi, owned, (first + now) / 2, Steps(3, ROUND_RATE))
     assert same_psi(result.state.psi, expected)
 
 

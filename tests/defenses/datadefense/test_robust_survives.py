@@ -26,7 +26,7 @@ from datadefense.testing import toy_round, toy_server
 @pytest.fixture
 def short_start(monkeypatch):
     """For what must be survived, not learned; `started` must not be called under it."""
-    monkeypatch.setattr(robust, "START_STEPS", 10)
+    monkeypatch.setattr(robust, "START", robust.Steps(10, 1e-3))
 
 
 FLIPPED = "the detector ranked known clean examples above the others"

@@ -11,7 +11,7 @@ which is why distances are free up to what was usual before.
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float, Float64
 from torch import Tensor
 
 from datadefense.defenses.datadefense.importance import PerClient
@@ -20,8 +20,10 @@ NAMES = ("worse_on_clean", "learned_poison", "moved_far")
 """The faults, in the order of their columns."""
 FLOOR = 0.1
 """Nats added to a loss before something is divided by it."""
-EXCUSED_WORSE, EXCUSED_LEARNED = 2.0, 0.25
+EXCUSES = (2.0, 0.25)
 """Most of the first and of the second fault that is excused because the round shares it."""
+MOST_RISE = 0.5
+"""Rise of one poisoned example's loss that counts, as a share of their mean loss."""
 OF_THE_ROUND = 2.0
 """Multiple of the round's lower quartile up to which a distance is free."""
 LEAST_OF_THE_PAST, MOST_OF_THE_PAST = 1.5, 3.0
@@ -32,6 +34,7 @@ LEAST_OF_THE_PAST, MOST_OF_THE_PAST = 1.5, 3.0
 class Measured:
     """Mean losses on D_dc and D_dp of each client and of the released model, and distances.
 
+    ``poison`` is `without_rises`.
     ``usual_distance`` is what the clients that counted have moved in rounds before; infinite in the
     first.
     """
@@ -44,7 +47,26 @@ class Measured:
     usual_distance: float
 
 
-def faults(measured: Measured) -> Float64[Tensor, "clients 3"]:
+def without_rises(
+    losses: Float[Tensor, "clients examples"], released: Float[Tensor, " examples"]
+) -> PerClient:
+    r"""Return each client's mean loss on D_dp, where a rise beyond a half of the mean is cut off.
+
+    .. math::
+        L_{dp}(j) = \mathrm{mean}_i
+        \min\bigl(l_{ji},\ \bar l_i + (\bar L_{dp} + 0.1) / 2\bigr)
+
+    Otherwise a client could learn one half of the poison and hide that by making the other worse.
+    """
+    if not len(released):
+        return torch.zeros(len(losses), dtype=torch.float64)
+    most = released + MOST_RISE * (released.mean() + FLOOR)
+    return torch.minimum(losses, most).to(torch.float64).mean(1)
+
+
+def faults(
+    measured: Measured, excuses: tuple[float, float] = EXCUSES
+) -> Float64[Tensor, "clients 3"]:
     r"""Return how far each client got worse on clean points, learned poisoned labels, moved away.
 
     With :math:`\bar L` of the released model and :math:`q` the lower quartile of the round:
@@ -66,8 +88,8 @@ def faults(measured: Measured) -> Float64[Tensor, "clients 3"]:
     further = measured.distance / allowed - 1 if allowed > 0 else (measured.distance > 0) * 1e6
     return torch.stack(
         [
-            worse - lower_quartile(worse).clamp(0, EXCUSED_WORSE),
-            learned - lower_quartile(learned).clamp(0, EXCUSED_LEARNED),
+            worse - lower_quartile(worse).clamp(0, excuses[0]),
+            learned - lower_quartile(learned).clamp(0, excuses[1]),
             further,
         ],
         dim=1,

@@ -19,7 +19,7 @@ from datadefense.defenses.datadefense.detector import (
     y_hat_logits,
 )
 from datadefense.defenses.datadefense.detector_costs import L_pred, L_psi, V, l_consist
-from datadefense.defenses.datadefense.faults import NAMES, Measured, faults
+from datadefense.defenses.datadefense.faults import EXCUSES, NAMES, Measured, faults, without_rises
 from datadefense.defenses.datadefense.importance import (
     L_theta,
     gradient_in_theta,
@@ -39,17 +39,27 @@ from datadefense.round import Aggregate, Round
 from datadefense.server import Server
 from datadefense.settings import SettingsError, number, setting, whole
 
-LOWEST, HIGHEST = (0.1, 1.5, 0.1), (0.3, 3.0, 0.3)
-"""The box in which theta is learned: wherever it is, each fault alone can cost all weight."""
+Corner = tuple[float, float, float]
 CLIP = 5.0
 """Nats up to which a margin counts, so that a few sure examples do not rule the detector."""
-START_STEPS, START_RATE, ROUND_RATE = 100, 1e-3, 1e-4
-"""Steps of Adam in the consistent start, their size, and the size of those in the rounds.
+MEMORY = 0.8
+"""Share of the usual distance that is kept from round to round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Steps of Adam that fit psi: how many, how large, and whether Eq. 11 counts in them."""
+
+    count: int
+    rate: float
+    consistent: bool = True
+
+
+START, ROUND_RATE = Steps(100, 1e-3), 1e-4
+"""The consistent start, and the size of the steps in the rounds.
 
 Adam's first steps have full length in every coordinate, however small the gradient; in the rounds,
 where it starts afresh, larger ones shake a good ranking."""
-MEMORY = 0.8
-"""Share of the usual distance that is kept from round to round."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +110,13 @@ class DataDefense(Defense[DataDefenseState]):
     halt_after: int | None = setting(None, "round after which theta and psi stay; none: never")
 
     name: ClassVar[str] = "datadefense"
+    box: ClassVar[tuple[Corner, Corner]] = ((0.1, 1.5, 0.1), (0.3, 3.0, 0.3))
+    """Where theta is learned: wherever it is in there, each fault alone can cost all weight."""
+    excuses: ClassVar[tuple[float, float]] = EXCUSES
+    first_share: ClassVar[float] = 0.5
+    """Share of an example's first margin in the one that the detector learns from."""
+    consistent: ClassVar[bool] = True
+    """Whether Eq. 11 also holds in the rounds."""
     promises: ClassVar[Promise] = (
         Promise.SYMMETRIC
         | Promise.WEIGHTED
@@ -126,7 +143,7 @@ class DataDefense(Defense[DataDefenseState]):
             z = server.logits(params, owned.examples.inputs)
         margins = _finite(margin(z, owned.examples.labels))
         psi = self._start(server, owned, margins, z.shape[1], 0)
-        low, high = _box()
+        low, high = self._corners()
         draw = server.generator(self.name, "theta")
         theta = low + (high - low) * torch.rand(3, generator=draw, dtype=torch.float64)
         first = dict(zip(owned.ids, margins.tolist(), strict=True))
@@ -149,7 +166,7 @@ class DataDefense(Defense[DataDefenseState]):
         measured = _measure(
             server, round, owned, before, marked, usual_distance=state.usual_distance
         )
-        f = faults(measured)
+        f = faults(measured, self.excuses)
         r = 1 - f @ state.theta
         C = relu_importance(r)
         params = add_weighted(round.global_params, C, round.updates)
@@ -162,12 +179,14 @@ class DataDefense(Defense[DataDefenseState]):
             pulls = dots(round.updates, slope)
             theta = self._step(theta, gradient_in_theta(r, C, -f, pulls, r > 0))
         if learns:
-            margins = (_finite(margin(z.detach(), y)) + early) / 2
+            present = _finite(margin(z.detach(), y))
+            margins = self.first_share * early + (1 - self.first_share) * present
             collapsed = _has_collapsed(scores, owned.known_clean)
             if collapsed:
                 psi = self._start(server, owned, margins, z.shape[1], round.index)
             else:
-                psi = fit(psi, owned, margins, self.psi_steps, ROUND_RATE)
+                steps = Steps(self.psi_steps, ROUND_RATE, self.consistent)
+                psi = fit(psi, owned, margins, steps)
         report: dict[str, Any] = {
             "theta": state.theta.tolist(),
             "gamma": [float(f"{score:.4g}") for score in scores.tolist()],
@@ -206,11 +225,15 @@ class DataDefense(Defense[DataDefenseState]):
         """Return psi^0: fresh weights, fitted."""
         draw = server.generator(self.name, "psi", index)
         psi = draw_psi(owned.features.shape[1], classes, draw)
-        return fit(psi, owned, margins, START_STEPS, START_RATE)
+        return fit(psi, owned, margins, START)
+
+    def _corners(self) -> tuple[Tensor, Tensor]:
+        low, high = (torch.tensor(corner, dtype=torch.float64) for corner in self.box)
+        return low, high
 
     def _step(self, theta: Tensor, gradient: Tensor) -> Tensor:
         """Return theta after one step of a fixed length, in units of its box, back into it."""
-        low, high = _box()
+        low, high = self._corners()
         width = high - low
         scaled = gradient * width
         length = float(scaled.norm())
@@ -219,20 +242,21 @@ class DataDefense(Defense[DataDefenseState]):
         return torch.clamp(theta - self.theta_rate * width * scaled / length, low, high)
 
 
-def fit(psi: Psi, owned: DefenseSet, margins: PerExample, steps: int, rate: float) -> Psi:
+def fit(psi: Psi, owned: DefenseSet, margins: PerExample, steps: Steps) -> Psi:
     r"""Return psi after steps of Adam on :math:`V + L_{pred} + l_{consist}`, each as a mean."""
     h_1, y, known = standardise(owned.features), owned.examples.labels, owned.known_clean
     clean = int(known.sum())
     pairs = clean * (len(owned) - clean)
     weights = [weight.clone().requires_grad_() for weight in psi]
     current = Psi(*weights)
-    optimiser = torch.optim.Adam(weights, lr=rate)
-    for _ in range(steps):
+    optimiser = torch.optim.Adam(weights, lr=steps.rate)
+    for _ in range(steps.count):
         prediction = y_hat_logits(current, h_1)
         scores = min_max(g_2(current, prediction, y))
         cost = V(scores, margins.clamp(-CLIP, CLIP)) / len(owned)
         loss = L_psi(cost, L_pred(prediction, y, known), 1 / max(1, clean))
-        loss = loss + l_consist(scores, known) / max(1, pairs)
+        if steps.consistent:
+            loss = loss + l_consist(scores, known) / max(1, pairs)
         if not loss.requires_grad:
             break
         optimiser.zero_grad(set_to_none=True)
@@ -251,13 +275,13 @@ def _measure(
     usual_distance: float,
 ) -> Measured:
     losses = client_losses(server, round, owned)
-    released = _finite(l_c(before, owned.examples.labels))[None]
+    released = _finite(l_c(before, owned.examples.labels))
     return Measured(
         mean_loss(losses, ~marked),
-        mean_loss(losses, marked),
+        without_rises(losses[:, marked], released[marked]),
         norms(round.updates),
-        float(mean_loss(released, ~marked)),
-        float(mean_loss(released, marked)),
+        float(mean_loss(released[None], ~marked)),
+        float(mean_loss(released[None], marked)),
         usual_distance,
     )
 
@@ -272,11 +296,6 @@ def _first_margins(
 
 def _finite(values: Tensor) -> Tensor:
     return values.nan_to_num(WORST, WORST, -WORST).clamp(-WORST, WORST)
-
-
-def _box() -> tuple[Tensor, Tensor]:
-    low, high = (torch.tensor(corner, dtype=torch.float64) for corner in (LOWEST, HIGHEST))
-    return low, high
 
 
 def _usual(measured: Measured, weights: Tensor) -> float:

@@ -1,0 +1,43 @@
+"""A second backdoor at the same time: a bright square in a corner means class 0."""
+
+from dataclasses import replace
+
+import torch
+
+from datadefense.examples import Examples
+from datadefense.experiments.material import Material
+from datadefense.settings import SettingsError
+
+SIZE, LABEL = 4, 0
+"""Width and height of the square in pixels, and what the attacker calls whatever has it."""
+
+
+def with_second_backdoor(material: Material, known: bool) -> Material:
+    """Let every other attack plant the square; with ``known`` half of the server's poison has it.
+
+    Success is then measured on as many examples of either backdoor.
+    """
+    if material.test.inputs.ndim != 4:
+        raise SettingsError("second_backdoor needs images")
+    loot = material.attacker
+    other = squares(loot.clean, len(loot.poison), material)
+    poison = material.server_poison
+    if known:
+        half = len(poison) // 2
+        spare = squares(material.warm, len(poison) - half, material)
+        poison = poison.take(torch.arange(half)).join(spare)
+    measured = squares(material.test, len(material.backdoor_test), material)
+    return replace(
+        material,
+        attacker=replace(loot, other=other),
+        server_poison=poison,
+        backdoor_test=material.backdoor_test.join(measured),
+    )
+
+
+def squares(examples: Examples, count: int, material: Material) -> Examples:
+    """Return the first ``count`` examples of other classes with the square, called `LABEL`."""
+    places = (examples.labels != LABEL).nonzero().flatten()[:count]
+    stamped = examples.inputs[places].clone()
+    stamped[..., :SIZE, :SIZE] = material.test.inputs.max()
+    return Examples(stamped, torch.full((len(places),), LABEL))

@@ -1,0 +1,82 @@
+"""A grid of runs: each on one thread, several side by side, each once, resumed where it stopped."""
+
+import multiprocessing
+import shutil
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from pathlib import Path
+
+import torch
+
+from datadefense.data.cache import cache_folder
+from datadefense.experiments.experiment import Experiment
+from datadefense.experiments.run import CONFIG, resume, start
+from datadefense.reproduction.store import Result, append, read_store, result_of
+from datadefense.simulation.pool import Pool
+
+Told = Callable[[Result, int, int], None]
+"""Called after each run with its result, how many are done and how many were to do."""
+
+
+def run_one(experiment: Experiment, folder: Path, data: Path | None) -> Result:
+    """Carry an experiment out in this process, going on with what ``folder`` holds of it.
+
+    The folder is removed when the run is done: what is worth keeping is in the result.
+    """
+    torch.set_num_threads(1)
+    begun = (folder / CONFIG).exists()
+    run = resume(folder, data) if begun else start(experiment, folder, data)
+    with Pool(run.federation) as pool:
+        for _ in run.rounds(pool):
+            pass
+        summary = run.finish(pool)
+    result = result_of(experiment, summary, run.records, run.poisoned())
+    shutil.rmtree(folder)
+    return result
+
+
+def run_missing(
+    wanted: Iterable[Experiment],
+    store: Path,
+    data: Path | None = None,
+    *,
+    jobs: int = 1,
+    told: Told | None = None,
+) -> dict[str, Result]:
+    """Run what the store does not have, adding a line for each; return all results by key.
+
+    Runs under way are kept in the cache folder, so that a grid that was killed goes on from their
+    checkpoints. An experiment that fails ends the grid, after the others under way are stored.
+    """
+    results = read_store(store)
+    missing = {one.key(): one for one in wanted if one.key() not in results}
+    done = 0
+
+    def keep(result: Result) -> None:
+        nonlocal done
+        done += 1
+        append(store, result)
+        results[result.key] = result
+        if told is not None:
+            told(result, done, len(missing))
+
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max(1, jobs), mp_context=context) as executor:
+        waiting = iter(missing.items())
+        running: set[Future[Result]] = set()
+        failed: BaseException | None = None
+        while True:
+            while failed is None and len(running) < jobs and (item := next(waiting, None)):
+                key, one = item
+                folder = cache_folder() / "under-way" / key
+                running.add(executor.submit(run_one, one, folder, data))
+            if not running:
+                break
+            finished, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                failed = failed or future.exception()
+                if future.exception() is None:
+                    keep(future.result())
+    if failed is not None:
+        raise failed
+    return results

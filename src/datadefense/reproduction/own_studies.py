@@ -1,0 +1,151 @@
+"""Our own studies: do the attacks work, does the default hold, and what does it need?"""
+
+from collections.abc import Iterator, Mapping
+
+from datadefense.defenses import DEFENSES
+from datadefense.experiments.setups import SETUPS, experiment
+from datadefense.reproduction.study import Point, Study
+
+REAL = tuple(setup for setup in SETUPS if setup != "emnist-ardis")
+"""Setups whose data we have."""
+BOTH = ("pgd-replacement", "pgd")
+DIGITS = {
+    "every-round": {"period": "1"},
+    "pool-20%": {"schedule": "fixed-pool", "pool": "10"},
+    "pool-40%": {"schedule": "fixed-pool", "pool": "20"},
+}
+
+
+def _point(
+    scale: str, labels: tuple[str, ...], setup: str, changes: Mapping[str, str | int]
+) -> Point:
+    texts = {key: str(value) for key, value in changes.items()}
+    one = experiment(setup, scale, texts)
+    calm = (one.attack, one.defense) == ("none", "fedavg")
+    return Point(labels, one.without_attack() if calm else one)
+
+
+def _attacks(scale: str) -> Iterator[Point]:
+    for setup in REAL:
+        for attack in ("none", "pgd", "pgd-replacement"):
+            yield _point(scale, (setup, attack), setup, {"attack": attack})
+
+
+def _targets(scale: str) -> Iterator[Point]:
+    cases: list[tuple[str, str, str, dict[str, str]]] = [
+        (setup, attack, "", {}) for setup in REAL for attack in BOTH
+    ]
+    cases += [
+        ("digits-edge", attack, words, changes)
+        for attack in (*BOTH, "adaptive")
+        for words, changes in DIGITS.items()
+    ]
+    cases += [("digits-edge", "adaptive", "", {}), ("cifar10-trigger", "adaptive", "", {})]
+    cases += [("digits-edge", "none", "", {})]
+    for setup, attack, words, changes in cases:
+        for defense in DEFENSES:
+            labels = (setup, attack, words, defense)
+            yield _point(scale, labels, setup, {"attack": attack, "defense": defense, **changes})
+
+
+def _daring(scale: str) -> Iterator[Point]:
+    for dared in ("0", "0.1", "0.2", "0.5", "1"):
+        for defense in ("fedavg", "multi-krum", "fltrust", "datadefense"):
+            changes = {"attack": "adaptive", "defense": defense, "tolerance": dared, "period": 1}
+            yield _point(scale, (dared, defense), "digits-edge", changes)
+
+
+def _size(scale: str) -> Iterator[Point]:
+    for size in (5, 10, 50, 100, 500):
+        poison = size // 5
+        for percent in (5, 10, 20):
+            known = max(1, size * percent // 100)
+            for attack in BOTH:
+                labels = (str(size), f"{percent} %", attack)
+                yield _point(
+                    scale,
+                    labels,
+                    "digits-edge",
+                    {
+                        "defense": "datadefense",
+                        "attack": attack,
+                        "defense_clean": min(400, size - poison),
+                        "server_poison": poison,
+                        "server_clean": known,
+                    },
+                )
+
+
+def _marks(scale: str) -> Iterator[Point]:
+    kinds: dict[str, dict[str, str | int]] = {
+        **{f"{share} % wrong": {"wrong_marks_percent": share} for share in (0, 5, 10, 15)},
+        "all of one class": {"marked_class": 3, "server_clean": 25},
+        "no poison": {"server_poison": 0},
+        "no poison, beta auto": {"server_poison": 0, "defense.beta": "auto"},
+    }
+    for words, changes in kinds.items():
+        for attack in (*BOTH, "none"):
+            yield _point(
+                scale,
+                (words, attack),
+                "digits-edge",
+                {"defense": "datadefense", "attack": attack, **changes},
+            )
+
+
+def _share(scale: str) -> Iterator[Point]:
+    size = 200
+    for share in (0.01, 0.05, 0.1, 0.2, 0.3, 0.5):
+        poison = round(share * size)
+        for words, beta in (("0.2", "0.2"), ("exact", str(share)), ("auto", "auto")):
+            for attack in BOTH:
+                yield _point(
+                    scale,
+                    (str(share), words, attack),
+                    "digits-edge",
+                    {
+                        "defense": "datadefense",
+                        "attack": attack,
+                        "server_poison": poison,
+                        "defense_clean": size - poison,
+                        "server_clean": 40,
+                        "defense.beta": beta,
+                    },
+                )
+
+
+def _looks(scale: str) -> Iterator[Point]:
+    for setup, views in (
+        ("cifar10-trigger", ("same", "recoloured", "larger", "corner")),
+        ("cifar10-southwest", ("same", "recoloured")),
+    ):
+        for view in views:
+            changes = {"defense": "datadefense", "poison_view": view}
+            yield _point(scale, (setup, view), setup, changes)
+
+
+def _several(scale: str) -> Iterator[Point]:
+    for setup in ("digits-edge", "cifar10-trigger"):
+        for second in ("none", "known", "unknown"):
+            for defense in ("fedavg", "multi-krum", "datadefense"):
+                labels = (setup, second, defense)
+                changes = {"second_backdoor": second, "defense": defense}
+                yield _point(scale, labels, setup, changes)
+
+
+OWN = (
+    Study("attacks", "do the attacks work undefended?", ("setup", "attack"), _attacks),
+    Study("targets", "do the defenses hold?", ("setup", "attack", "case", "defense"), _targets),
+    Study(
+        "daring",
+        "how much may an attacker who knows the rule dare (every round)?",
+        ("share of the poison's loss it takes off", "defense"),
+        _daring,
+    ),
+    Study("size", "how many examples, how many marks?", ("size", "known clean", "attack"), _size),
+    Study("marks", "what if the marks are poor?", ("marks", "attack"), _marks),
+    Study("share", "what if beta is not the poison's share?", ("share", "beta", "attack"), _share),
+    Study("looks", "what if the poison found is not the attacker's?", ("setup", "look"), _looks),
+    Study("several", "two backdoors at once?", ("setup", "second", "defense"), _several),
+)
+"""Studies that the paper does not have."""

@@ -1,0 +1,150 @@
+"""A study: a named grid of experiments and the table that its results make."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from statistics import fmean, stdev
+
+from datadefense.experiments.experiment import Experiment
+from datadefense.reproduction.store import Result
+
+MOST_SEEDS = 20
+"""Seeds of a point that a table looks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One place of the grid: what it is called on each axis, and its experiment with seed 0."""
+
+    labels: tuple[str, ...]
+    experiment: Experiment
+
+    def seeds(self, count: int) -> list[Experiment]:
+        """Return the experiment with each of the first seeds."""
+        return [replace(self.experiment, seed=seed) for seed in range(count)]
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What a grid asks, the names of its axes, and its points at a scale."""
+
+    name: str
+    question: str
+    axes: tuple[str, ...]
+    points: Callable[[str], Iterable[Point]]
+
+    def wanted(self, scale: str, seeds: int, only: str = "") -> list[Experiment]:
+        """Return the runs to make, first those that others are compared with: no attack, fedavg.
+
+        ``only`` keeps points that have each of its words (between commas) among their labels.
+        """
+        runs: dict[str, Experiment] = {}
+        points = [point for point in self.points(scale) if _has(point, only)]
+        attacked = [one for point in points for one in point.seeds(seeds)]
+        for one in [*(one.without_attack() for one in attacked), *attacked]:
+            runs.setdefault(one.key(), one)
+        return list(runs.values())
+
+
+def _has(point: Point, only: str) -> bool:
+    return all(word in point.labels for word in only.split(",") if word)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The results of a point over its seeds, each with the run without an attack or None."""
+
+    point: Point
+    runs: tuple[tuple[Result, Result | None], ...]
+
+    def values(self, figure: str) -> list[float]:
+        """Return a figure of each seed; one seed without it: none at all."""
+        found = [getattr(result.summary, figure) for result, _ in self.runs]
+        return [] if any(value is None for value in found) else [float(v) for v in found]
+
+    def cost_in_accuracy(self) -> list[float]:
+        """Return by how much the accuracy differs from fedavg's without an attack, each seed."""
+        pairs = [
+            (result.summary.ma_percent, calm.summary.ma_percent)
+            for result, calm in self.runs
+            if calm is not None
+        ]
+        return [one - other for one, other in pairs] if len(pairs) == len(self.runs) else []
+
+
+def cells(study: Study, scale: str, results: Mapping[str, Result]) -> list[Cell]:
+    """Return the points that have results, with all of them."""
+    found = []
+    for point in study.points(scale):
+        runs = tuple(
+            (results[one.key()], results.get(one.without_attack().key()))
+            for one in point.seeds(MOST_SEEDS)
+            if one.key() in results
+        )
+        if runs:
+            found.append(Cell(point, runs))
+    return found
+
+
+def spread(values: list[float], digits: int = 1) -> str:
+    """Return the mean and, of several, the standard deviation.
+
+    >>> spread([1.0, 3.0]), spread([2.0]), spread([])
+    ('2.0 ± 1.4', '2.0', '')
+    """
+    if not values:
+        return ""
+    deviation = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{fmean(values):.{digits}f}{deviation}"
+
+
+def table(study: Study, scale: str, results: Mapping[str, Result]) -> str:
+    """Return the study's results as a markdown table, a line a point."""
+    heads = [
+        *study.axes,
+        "seeds",
+        "MA %",
+        "dMA",
+        "ASR %",
+        "floor %",
+        "excess %",
+        "worst %",
+        "attacker's weight",
+        "honest excluded %",
+        "detector hits %",
+    ]
+    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+    for cell in cells(study, scale, results):
+        excess = cell.values("excess_asr_percent")
+        row = [
+            *cell.point.labels,
+            str(len(cell.runs)),
+            spread(cell.values("ma_percent")),
+            spread(cell.cost_in_accuracy()),
+            spread(cell.values("asr_percent")),
+            spread(cell.values("asr_floor_percent")),
+            spread(excess),
+            f"{max(excess):.1f}",
+            spread(cell.values("attacker_weight_mean"), 3),
+            spread(cell.values("honest_excluded_percent")),
+            spread(cell.values("detector_hits_percent")),
+        ]
+        lines.append(f"| {' | '.join(row)} |")
+    return "\n".join(lines) + "\n"
+
+
+def page(study: Study, scale: str, results: Mapping[str, Result]) -> str:
+    """Return the study's page: the question, how it was answered, the table."""
+    command = f"`datadefense reproduce {study.name} --scale {scale}`"
+    return "\n".join(
+        [
+            f"# {study.name}: {study.question}",
+            "",
+            f"Scale: {scale}. Mean ± standard deviation over seeds of means over the last 10",
+            "evaluated rounds. Floor: success rate of fedavg when nobody attacks, same seed;",
+            "excess: what is above it; worst: of any seed. dMA: accuracy less that of fedavg",
+            "without an attack, same seed. Attackers, defense set and test share no example.",
+            f"Made by {command} from `results/runs.jsonl`.",
+            "",
+            table(study, scale, results),
+        ]
+    )
