@@ -9,10 +9,11 @@ from datadefense.reproduction.study import Point, Study
 REAL = tuple(setup for setup in SETUPS if setup != "emnist-ardis")
 """Setups whose data we have."""
 BOTH = ("pgd-replacement", "pgd")
+RARE = "every fifth round"
 DIGITS = {
-    "every-round": {"period": "1"},
-    "pool-20%": {"schedule": "fixed-pool", "pool": "10"},
-    "pool-40%": {"schedule": "fixed-pool", "pool": "20"},
+    "every round": {"period": "1"},
+    "20 % of clients": {"schedule": "fixed-pool", "pool": "10"},
+    "40 % of clients": {"schedule": "fixed-pool", "pool": "20"},
 }
 
 
@@ -33,15 +34,15 @@ def _attacks(scale: str) -> Iterator[Point]:
 
 def _targets(scale: str) -> Iterator[Point]:
     cases: list[tuple[str, str, str, dict[str, str]]] = [
-        (setup, attack, "", {}) for setup in REAL for attack in BOTH
+        (setup, attack, RARE, {}) for setup in REAL for attack in BOTH
     ]
     cases += [
         ("digits-edge", attack, words, changes)
         for attack in (*BOTH, "adaptive")
         for words, changes in DIGITS.items()
     ]
-    cases += [("digits-edge", "adaptive", "", {}), ("cifar10-trigger", "adaptive", "", {})]
-    cases += [("digits-edge", "none", "", {})]
+    cases += [("digits-edge", "adaptive", RARE, {}), ("cifar10-trigger", "adaptive", RARE, {})]
+    cases += [("digits-edge", "none", "never", {})]
     for setup, attack, words, changes in cases:
         for defense in DEFENSES:
             labels = (setup, attack, words, defense)
@@ -133,6 +134,36 @@ def _several(scale: str) -> Iterator[Point]:
                 yield _point(scale, labels, setup, changes)
 
 
+def _ablation(scale: str) -> Iterator[Point]:
+    own = "datadefense.reproduction.ablations:"
+    forms: dict[str, dict[str, str]] = {
+        "the default": {},
+        "theta stays as drawn": {"defense.theta_rate": "0"},
+        "theta in a wide box": {"defense": own + "WideBox"},
+        "psi stays after its start": {"defense.psi_steps": "0"},
+        "30 steps of psi a round": {"defense.psi_steps": "30"},
+        "margins of the present model only": {"defense": own + "NoFirstMargins"},
+        "margins of the first model only": {"defense": own + "OnlyFirstMargins"},
+        "consistency only at the start": {"defense": own + "NoConsistency"},
+        "no excuses": {"defense": own + "NoExcuses"},
+        "excuses without a limit": {"defense": own + "AllExcuses"},
+        "rises make up for falls": {"defense": own + "RisesCount"},
+        "beta estimated": {"defense.beta": "auto"},
+        "the paper's Algorithm 1": {"defense": "datadefense-paper"},
+        "the paper's Algorithm 2": {"defense": "datadefense-appendix"},
+        "the authors' code": {"defense": "datadefense-released"},
+    }
+    for setup, words, changes in (
+        ("digits-edge", "pgd-replacement, every fifth round", {}),
+        ("digits-edge", "pgd, every round", {"attack": "pgd", "period": "1"}),
+        ("digits-edge", "pgd-replacement, 40 % of clients", DIGITS["40 % of clients"]),
+        ("cifar10-trigger", "pgd-replacement, every fifth round", {}),
+    ):
+        for form, its in forms.items():
+            chosen = {"defense": "datadefense", **changes, **its}
+            yield _point(scale, (setup, words, form), setup, chosen)
+
+
 OWN = (
     Study("attacks", "do the attacks work undefended?", ("setup", "attack"), _attacks),
     Study("targets", "do the defenses hold?", ("setup", "attack", "case", "defense"), _targets),
@@ -142,6 +173,7 @@ OWN = (
         ("share of the poison's loss it takes off", "defense"),
         _daring,
     ),
+    Study("ablation", "what does each part do?", ("setup", "attack", "form"), _ablation),
     Study("size", "how many examples, how many marks?", ("size", "known clean", "attack"), _size),
     Study("marks", "what if the marks are poor?", ("marks", "attack"), _marks),
     Study("share", "what if beta is not the poison's share?", ("share", "beta", "attack"), _share),

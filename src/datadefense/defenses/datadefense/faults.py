@@ -48,7 +48,9 @@ class Measured:
 
 
 def without_rises(
-    losses: Float[Tensor, "clients examples"], released: Float[Tensor, " examples"]
+    losses: Float[Tensor, "clients examples"],
+    released: Float[Tensor, " examples"],
+    most_rise: float = MOST_RISE,
 ) -> PerClient:
     r"""Return each client's mean loss on D_dp, where a rise beyond a half of the mean is cut off.
 
@@ -60,7 +62,7 @@ def without_rises(
     """
     if not len(released):
         return torch.zeros(len(losses), dtype=torch.float64)
-    most = released + MOST_RISE * (released.mean() + FLOOR)
+    most = released + most_rise * (released.mean() + FLOOR)
     return torch.minimum(losses, most).to(torch.float64).mean(1)
 
 

@@ -19,7 +19,14 @@ from datadefense.defenses.datadefense.detector import (
     y_hat_logits,
 )
 from datadefense.defenses.datadefense.detector_costs import L_pred, L_psi, V, l_consist
-from datadefense.defenses.datadefense.faults import EXCUSES, NAMES, Measured, faults, without_rises
+from datadefense.defenses.datadefense.faults import (
+    EXCUSES,
+    MOST_RISE,
+    NAMES,
+    Measured,
+    faults,
+    without_rises,
+)
 from datadefense.defenses.datadefense.importance import (
     L_theta,
     gradient_in_theta,
@@ -113,6 +120,7 @@ class DataDefense(Defense[DataDefenseState]):
     box: ClassVar[tuple[Corner, Corner]] = ((0.1, 1.5, 0.1), (0.3, 3.0, 0.3))
     """Where theta is learned: wherever it is in there, each fault alone can cost all weight."""
     excuses: ClassVar[tuple[float, float]] = EXCUSES
+    most_rise: ClassVar[float] = MOST_RISE
     first_share: ClassVar[float] = 0.5
     """Share of an example's first margin in the one that the detector learns from."""
     consistent: ClassVar[bool] = True
@@ -163,8 +171,15 @@ class DataDefense(Defense[DataDefenseState]):
         early = torch.tensor([first[one] for one in owned.ids])
         share = estimate_poison_share(early, owned.known_clean) if self.beta == "auto" else None
         marked = split(scores, self._beta(share), owned.known_clean)
-        measured = _measure(
-            server, round, owned, before, marked, usual_distance=state.usual_distance
+        losses = client_losses(server, round, owned)
+        released = _finite(l_c(before, y))
+        measured = Measured(
+            clean=mean_loss(losses, ~marked),
+            poison=without_rises(losses[:, marked], released[marked], self.most_rise),
+            distance=norms(round.updates),
+            released_clean=float(mean_loss(released[None], ~marked)),
+            released_poison=float(mean_loss(released[None], marked)),
+            usual_distance=state.usual_distance,
         )
         f = faults(measured, self.excuses)
         r = 1 - f @ state.theta
@@ -263,27 +278,6 @@ def fit(psi: Psi, owned: DefenseSet, margins: PerExample, steps: Steps) -> Psi:
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
     return Psi(*(weight.detach() for weight in weights))
-
-
-def _measure(
-    server: Server,
-    round: Round,
-    owned: DefenseSet,
-    before: Tensor,
-    marked: Bool[Tensor, " examples"],
-    *,
-    usual_distance: float,
-) -> Measured:
-    losses = client_losses(server, round, owned)
-    released = _finite(l_c(before, owned.examples.labels))
-    return Measured(
-        mean_loss(losses, ~marked),
-        without_rises(losses[:, marked], released[marked]),
-        norms(round.updates),
-        float(mean_loss(released[None], ~marked)),
-        float(mean_loss(released[None], marked)),
-        usual_distance,
-    )
 
 
 def _first_margins(
