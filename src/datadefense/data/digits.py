@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import interpolate, pad
 
@@ -37,15 +38,20 @@ def load_digits_edge(seed: int = 0) -> DigitsEdge:
     order = torch.randperm(len(labels), generator=generator(seed, "digits", "split"))
     train = torch.cat([order[labels[order] == digit][:400] for digit in range(10)])
     test = torch.cat([order[labels[order] == digit][400:] for digit in range(10)])
-    uci, classes = _packaged("sklearn", "datasets/data/digits.csv.gz")
-    sevens = uci[classes == EDGE_CLASS].view(-1, 1, 8, 8) / 16
-    framed = pad(interpolate(sevens, size=(20, 20), mode="bilinear"), (4, 4, 4, 4))
+    framed = uci_sevens()
     edge_case = Examples(_normalise(framed), torch.full((len(framed),), TARGET_CLASS))
     return DigitsEdge(
         Examples(_normalise(images[train]), labels[train]),
         Examples(_normalise(images[test]), labels[test]),
         edge_case,
     )
+
+
+def uci_sevens() -> Float[Tensor, "179 1 28 28"]:
+    """Return the sevens of UCI's digits, framed as MNIST's are, from 0 to 1."""
+    uci, classes = _packaged("sklearn", "datasets/data/digits.csv.gz")
+    sevens = uci[classes == EDGE_CLASS].view(-1, 1, 8, 8) / 16
+    return pad(interpolate(sevens, size=(20, 20), mode="bilinear"), (4, 4, 4, 4))
 
 
 def _packaged(package: str, file: str) -> tuple[Tensor, Tensor]:

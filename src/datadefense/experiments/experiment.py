@@ -26,6 +26,7 @@ ScheduleName = Literal["fixed-frequency", "fixed-pool"]
 Partition = Literal["iid", "dirichlet", "user"]
 Overlap = Literal["none", "authors"]
 PoisonView = Literal["same", "recoloured", "larger", "corner"]
+Sevens = Literal["ardis", "uci"]
 SecondBackdoor = Literal["none", "known", "unknown"]
 
 
@@ -143,6 +144,7 @@ class Experiment:
     attackers: int = setting(1, "attackers in an attacked round (fixed-frequency)")
     pool: int = setting(10, "malicious clients among all (fixed-pool)")
 
+    sevens: Sevens = setting("ardis", "whose sevens emnist-ardis calls ones: ardis or uci")
     trigger_size: int = setting(8, "width and height of the trigger patch")
     trigger_weight: float = setting(0.8, "weight of the trigger patch against the image")
     overlap: Overlap = setting("none", "authors: the server's poison is the attacker's own")

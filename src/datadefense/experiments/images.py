@@ -9,6 +9,7 @@ from datadefense.attacks.base import Loot
 from datadefense.data import poison
 from datadefense.data.augment import crop_and_flip
 from datadefense.data.catalog import load_images
+from datadefense.data.digits import uci_sevens
 from datadefense.data.pools import PoolSizes, split_pools
 from datadefense.data.trigger_patch import TriggerPatch, stamp_randomly
 from datadefense.examples import Examples
@@ -78,6 +79,11 @@ def _attack_set(
             for split in ("train", "test")
         ]
         return poison.southwest(*planes)
+    if kind == "emnist-ardis" and experiment.sevens == "uci":
+        strange = (255 * uci_sevens()).round().to(torch.uint8)
+        strange = strange[torch.randperm(len(strange), generator=draw)]
+        kept = experiment.attack_poison + experiment.server_poison
+        return poison.edge_case(strange[:kept], strange[kept:], poison.ONE)
     if kind == "emnist-ardis":
         sevens = [load_images("ardis", data_dir, split) for split in ("train", "test")]
         return poison.ardis_sevens(*sevens)

@@ -1,6 +1,7 @@
 """A grid of runs: each on one thread, several side by side, each once, resumed where it stopped."""
 
 import multiprocessing
+import os
 import shutil
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -24,11 +25,13 @@ def run_one(experiment: Experiment, folder: Path, data: Path | None) -> Result:
     The folder is removed when the run is done: what is worth keeping is in the result.
     """
     torch.set_num_threads(1)
+    parent = os.getppid()
     begun = (folder / CONFIG).exists()
     run = resume(folder, data) if begun else start(experiment, folder, data)
     with Pool(run.federation) as pool:
         for _ in run.rounds(pool):
-            pass
+            if os.getppid() != parent:
+                raise SystemExit("whoever wanted this run has gone")
         summary = run.finish(pool)
     result = result_of(experiment, summary, run.records, run.poisoned())
     shutil.rmtree(folder)

@@ -1,10 +1,11 @@
 """Our own studies: do the attacks work, does the default hold, and what does it need?"""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from datadefense.defenses import DEFENSES
-from datadefense.experiments.setups import SETUPS, experiment
-from datadefense.reproduction.study import Point, Study
+from datadefense.experiments.setups import SETUPS
+from datadefense.reproduction.paper_studies import STAND_IN
+from datadefense.reproduction.study import Point, Study, point_of
 
 REAL = tuple(setup for setup in SETUPS if setup != "emnist-ardis")
 """Setups whose data we have."""
@@ -17,25 +18,17 @@ DIGITS = {
 }
 
 
-def _point(
-    scale: str, labels: tuple[str, ...], setup: str, changes: Mapping[str, str | int]
-) -> Point:
-    texts = {key: str(value) for key, value in changes.items()}
-    one = experiment(setup, scale, texts)
-    calm = (one.attack, one.defense) == ("none", "fedavg")
-    return Point(labels, one.without_attack() if calm else one)
-
-
 def _attacks(scale: str) -> Iterator[Point]:
     for setup in REAL:
         for attack in ("none", "pgd", "pgd-replacement"):
-            yield _point(scale, (setup, attack), setup, {"attack": attack})
+            yield point_of(scale, (setup, attack), setup, {"attack": attack})
 
 
 def _targets(scale: str) -> Iterator[Point]:
     cases: list[tuple[str, str, str, dict[str, str]]] = [
         (setup, attack, RARE, {}) for setup in REAL for attack in BOTH
     ]
+    cases += [("emnist-ardis", attack, RARE, STAND_IN) for attack in BOTH]
     cases += [
         ("digits-edge", attack, words, changes)
         for attack in (*BOTH, "adaptive")
@@ -46,14 +39,14 @@ def _targets(scale: str) -> Iterator[Point]:
     for setup, attack, words, changes in cases:
         for defense in DEFENSES:
             labels = (setup, attack, words, defense)
-            yield _point(scale, labels, setup, {"attack": attack, "defense": defense, **changes})
+            yield point_of(scale, labels, setup, {"attack": attack, "defense": defense, **changes})
 
 
 def _daring(scale: str) -> Iterator[Point]:
     for dared in ("0", "0.1", "0.2", "0.5", "1"):
         for defense in ("fedavg", "multi-krum", "fltrust", "datadefense"):
             changes = {"attack": "adaptive", "defense": defense, "tolerance": dared, "period": 1}
-            yield _point(scale, (dared, defense), "digits-edge", changes)
+            yield point_of(scale, (dared, defense), "digits-edge", changes)
 
 
 def _size(scale: str) -> Iterator[Point]:
@@ -63,7 +56,7 @@ def _size(scale: str) -> Iterator[Point]:
             known = max(1, size * percent // 100)
             for attack in BOTH:
                 labels = (str(size), f"{percent} %", attack)
-                yield _point(
+                yield point_of(
                     scale,
                     labels,
                     "digits-edge",
@@ -86,7 +79,7 @@ def _marks(scale: str) -> Iterator[Point]:
     }
     for words, changes in kinds.items():
         for attack in (*BOTH, "none"):
-            yield _point(
+            yield point_of(
                 scale,
                 (words, attack),
                 "digits-edge",
@@ -100,7 +93,7 @@ def _share(scale: str) -> Iterator[Point]:
         poison = round(share * size)
         for words, beta in (("0.2", "0.2"), ("exact", str(share)), ("auto", "auto")):
             for attack in BOTH:
-                yield _point(
+                yield point_of(
                     scale,
                     (str(share), words, attack),
                     "digits-edge",
@@ -122,7 +115,7 @@ def _looks(scale: str) -> Iterator[Point]:
     ):
         for view in views:
             changes = {"defense": "datadefense", "poison_view": view}
-            yield _point(scale, (setup, view), setup, changes)
+            yield point_of(scale, (setup, view), setup, changes)
 
 
 def _several(scale: str) -> Iterator[Point]:
@@ -131,7 +124,7 @@ def _several(scale: str) -> Iterator[Point]:
             for defense in ("fedavg", "multi-krum", "datadefense"):
                 labels = (setup, second, defense)
                 changes = {"second_backdoor": second, "defense": defense}
-                yield _point(scale, labels, setup, changes)
+                yield point_of(scale, labels, setup, changes)
 
 
 def _ablation(scale: str) -> Iterator[Point]:
@@ -161,7 +154,7 @@ def _ablation(scale: str) -> Iterator[Point]:
     ):
         for form, its in forms.items():
             chosen = {"defense": "datadefense", **changes, **its}
-            yield _point(scale, (setup, words, form), setup, chosen)
+            yield point_of(scale, (setup, words, form), setup, chosen)
 
 
 OWN = (

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from datadefense.reproduction.own_studies import OWN
+from datadefense.reproduction.paper_studies import PAPER
 from datadefense.reproduction.study import Study
 
-STUDIES: Mapping[str, Study] = {study.name: study for study in OWN}
+STUDIES: Mapping[str, Study] = {study.name: study for study in (*PAPER, *OWN)}
 """What ``datadefense reproduce`` knows."""

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 from datadefense.experiments.experiment import Experiment
+from datadefense.experiments.setups import experiment
+from datadefense.reproduction.paper import published
 from datadefense.reproduction.store import Result
 
 MOST_SEEDS = 20
@@ -21,6 +23,15 @@ class Point:
     def seeds(self, count: int) -> list[Experiment]:
         """Return the experiment with each of the first seeds."""
         return [replace(self.experiment, seed=seed) for seed in range(count)]
+
+
+def point_of(
+    scale: str, labels: tuple[str, ...], setup: str, changes: Mapping[str, str | int]
+) -> Point:
+    """Return the point of a setup with some fields changed."""
+    one = experiment(setup, scale, {key: str(value) for key, value in changes.items()})
+    calm = (one.attack, one.defense) == ("none", "fedavg")
+    return Point(labels, one.without_attack() if calm else one)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +123,9 @@ def table(study: Study, scale: str, results: Mapping[str, Result]) -> str:
         "honest excluded %",
         "detector hits %",
     ]
+    paper = published(study.name)
+    if paper is not None:
+        heads += ["paper's MA %", "paper's ASR %"]
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for cell in cells(study, scale, results):
         excess = cell.values("excess_asr_percent")
@@ -128,12 +142,17 @@ def table(study: Study, scale: str, results: Mapping[str, Result]) -> str:
             spread(cell.values("honest_excluded_percent")),
             spread(cell.values("detector_hits_percent")),
         ]
+        if paper is not None:
+            known = paper.figures.get(cell.point.labels)
+            row += ["", ""] if known is None else [f"{figure:.2f}" for figure in known]
         lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines) + "\n"
 
 
 def page(study: Study, scale: str, results: Mapping[str, Result]) -> str:
     """Return the study's page: the question, how it was answered, the table."""
+    paper = published(study.name)
+    beside = "" if paper is None else f" Beside it the paper's {paper.source}, at its own scale."
     command = f"`datadefense reproduce {study.name} --scale {scale}`"
     return "\n".join(
         [
@@ -143,7 +162,7 @@ def page(study: Study, scale: str, results: Mapping[str, Result]) -> str:
             "evaluated rounds. Floor: success rate of fedavg when nobody attacks, same seed;",
             "excess: what is above it; worst: of any seed. dMA: accuracy less that of fedavg",
             "without an attack, same seed. Attackers, defense set and test share no example.",
-            f"Made by {command} from `results/runs.jsonl`.",
+            f"Made by {command} from `results/runs.jsonl`.{beside}",
             "",
             table(study, scale, results),
         ]
