@@ -1,47 +1,17 @@
 """What each attack does otherwise than plain poisoned training."""
 
-import copy
-from dataclasses import replace
-
 import pytest
 import torch
-from tests.simulation.tiny import clouds, poisoned, tiny_federation
-from torch.nn.functional import cross_entropy
+from tests.attacks.situations import FEDERATION, losses_on, no_dropout, situation, update_of
+from tests.simulation.tiny import clouds, poisoned
 
 from datadefense.attacks.adaptive import KnowsTheDefense
-from datadefense.attacks.base import Loot, Plain, Situation
+from datadefense.attacks.base import Loot, Plain
 from datadefense.attacks.constrain import ConstrainAndScale
 from datadefense.attacks.dba import Distributed
 from datadefense.attacks.lie import LittleIsEnough, largest_z
 from datadefense.attacks.neurotoxin import Neurotoxin
-from datadefense.attacks.pgd import Pgd
 from datadefense.settings import SettingsError
-from datadefense.training import Bench, Sgd
-
-FEDERATION = tiny_federation()
-
-
-def situation(**changes):
-    base = Situation(
-        index=2,
-        start=FEDERATION.start,
-        previous=None,
-        num_examples=400,
-        attacker=(0, 1),
-        training=Sgd(1, 8, 0.05),
-        augment=None,
-        seed=0,
-    )
-    return replace(base, **changes)
-
-
-def bench():
-    return Bench(copy.deepcopy(FEDERATION.module), FEDERATION.layout)
-
-
-def update_of(twist, loot=FEDERATION.loot, where=None, **settings):
-    attack = Pgd(epochs=3, batch_size=8, radius=None, weight_decay=0.0, twist=twist, **settings)
-    return attack.update(bench(), loot, where or situation())
 
 
 def test_neurotoxin_leaves_the_busy_coordinates_alone():
@@ -91,14 +61,6 @@ def test_a_little_is_within_the_spread():
     assert update.norm() < 10
 
 
-def no_dropout():
-    worker = bench()
-    for part in worker.module.modules():
-        if isinstance(part, torch.nn.Dropout):
-            part.p = 0.0
-    return worker
-
-
 def no_dropout_spread(twist, where, loot):
     rows = []
     worker = no_dropout()
@@ -111,14 +73,6 @@ def no_dropout_spread(twist, where, loot):
         worker.write_update(where.start, rows[-1])
     stacked = torch.stack(rows)
     return stacked.mean(0) + twist.z * stacked.std(0)
-
-
-def losses_on(update, guess):
-    worker = bench()
-    worker.load(FEDERATION.start + update)
-    worker.module.eval()
-    with torch.no_grad():
-        return [float(cross_entropy(worker.module(e.inputs), e.labels)) for e in guess]
 
 
 def test_the_adaptive_attacker_looks_more_honest():

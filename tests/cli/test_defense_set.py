@@ -5,7 +5,6 @@ import re
 import shlex
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,14 +13,13 @@ from PIL import Image
 from safetensors.torch import save_file
 from tests.data.folders import TWEETS as TWEET_FILES
 from tests.data.folders import write_mnist, write_tweets
+from tests.experiments.own_sets import digits, own, pixels
 
 from datadefense.data.defense_folder import (
     DefenseSetSource,
     read_defense_folder,
     write_defense_folder,
 )
-from datadefense.experiments.assembly import gather
-from datadefense.experiments.setups import experiment
 
 pytest.importorskip("mlxtend")
 pytest.importorskip("sklearn")
@@ -29,6 +27,7 @@ pytest.importorskip("sklearn")
 GUIDE = Path(__file__).parents[2] / "docs" / "defense-set.md"
 DIGITS = ("--setup", "digits-edge")
 QUICK = ("--set", "warm_accuracy_percent=40")
+ONE_ROUND = ("--rounds", 1, "--workers", 0, "--set", "epochs=1")
 TWEETS = (
     *("--setup", "sentiment-yl", "--data", "data", "--set", "warm_accuracy_percent=1"),
     *("--set", "attack_clean=20", "--set", "attack_poison=6", "--set", "server_poison=6"),
@@ -48,49 +47,29 @@ def suspects(folder, count=6, side=28, mode="L"):
     (folder / "readme.txt").write_text("no image")
 
 
-@cache
-def digits():
-    return gather(experiment("digits-edge", "cpu", {}), None)
-
-
-def pixels(inputs):
-    return ((inputs * 0.3081 + 0.1307) * 255).round().to(torch.uint8)
-
-
-def own(folder, **changes):
-    """Write twelve sound examples of digits-edge, or what ``changes`` makes of them."""
-    clean = digits().server_clean
-    fields = {
-        "inputs": pixels(clean.inputs[:12]),
-        "labels": clean.labels[:12],
-        "known_clean": torch.arange(12) < 6,
-    }
-    source = DefenseSetSource(**(fields | changes))
-    write_defense_folder(source, folder)
-    return source
-
-
 def test_the_guide(typed, tmp_path):
     """Every command and line of Python in docs/defense-set.md runs, in that order."""
     write_mnist(tmp_path / "data", 420, 20)
     suspects(tmp_path / "suspects")
     commands = [line for block in blocks("sh") for line in block.splitlines()]
-    assert len(commands) == 7
+    assert len(commands) == 8
     out = {}
     for command in commands:
         program, *words = shlex.split(command, comments=True)
         assert program == "datadefense"
-        ended = typed(*words, *(QUICK if words[1] == "show" and "--setup" in words else ()))
+        trains = "--setup" in words and {"show", "run"} & {*words}
+        ended = typed(*words, *(QUICK if trains else ()), *(ONE_ROUND if "run" in words else ()))
         assert ended.code == 0, ended.err
-        out.setdefault(words[1], ended.out)
+        out.setdefault("run" if "run" in words else words[1], ended.out)
     assert out["build"] == "wrote own: 282 examples, 56 known clean\n"
     assert out["mark"] == "marked 2 as known clean: 282 examples, 58 known clean\n"
     assert out["check"] == "ok: 282 examples, 57 known clean\n"
+    assert "digits-edge, pgd-replacement against datadefense: MA " in out["run"]
     assert out["show"].endswith("282 examples, 56 known clean; wrote own/sheet.html\n")
     with (tmp_path / "own" / "marks.csv").open() as file:
         notes = {row["id"]: (row["known_clean"], row["note"]) for row in csv.DictReader(file)}
-    assert notes["x986be80c1d"] == ("yes", "a good five and a good seven")
-    assert notes["x1197a03cee"] == ("no", "a good five and a good seven")
+    assert notes["x7030058eaf"] == ("yes", "a good five and a good seven")
+    assert notes["x7f3f72806d"] == ("no", "a good five and a good seven")
     reported = read_defense_folder(tmp_path / "reported")
     assert len(reported) == 406
     assert int(reported.known_clean.sum()) == 81

@@ -22,5 +22,10 @@ def test_the_demo_leaves_a_table_a_plot_a_page_and_the_runs(tmp_path, monkeypatc
         summary = json.loads((out / name / "summary.json").read_text())
         assert summary["defense"] == name
         assert (out / name / "report.html").exists()
-    assert "datadefense/report.html" in (out / "index.html").read_text()
+    page = (out / "index.html").read_text()
+    assert "<h1>A strange 7 becomes a 1" in page
+    assert '"label":"fedavg"' in page
+    assert '"label":"datadefense"' in page
+    assert len(page) < 1_500_000
+    assert (out / "table.md").read_text().count("\n| ") == 4
     assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")

@@ -13,7 +13,10 @@ from datadefense.experiments import assembly
 from datadefense.experiments import run as run_module
 from datadefense.experiments.assembly import _test, assemble
 from datadefense.experiments.experiment import Experiment, read_toml, write_toml
-from datadefense.experiments.run import Run, read_rounds, restore, resume, start
+from datadefense.experiments.floor import read_floor
+from datadefense.experiments.gallery import read_gallery
+from datadefense.experiments.run import Run, restore, resume, start
+from datadefense.experiments.run_folder import read_rounds
 from datadefense.experiments.setups import experiment
 from datadefense.files import FileError
 from datadefense.settings import SettingsError
@@ -178,18 +181,42 @@ def test_a_run_leaves_a_folder(tmp_path, cache):
 
 
 @pytest.mark.usefixtures("cache")
+def test_a_run_keeps_what_its_page_needs(tmp_path):
+    run = start(
+        experiment("digits-edge", "cpu", QUICK | {"defense": "datadefense"}), tmp_path / "run"
+    )
+    assert not (tmp_path / "run" / "gallery.json").exists()
+    with Pool(run.federation) as pool:
+        list(run.rounds(pool))
+        run.finish(pool)
+    gallery = read_gallery(tmp_path / "run" / "gallery.json")
+    owned = run.server.defense_set
+    assert [shown.id for shown in gallery] == list(owned.ids)
+    assert [shown.known_clean for shown in gallery] == owned.known_clean.tolist()
+    assert read_floor(tmp_path / "run" / "floor.json").ma_percent > 10
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert gallery[0].picture in page
+    assert len(page) < 1_000_000
+    plain = start(experiment("digits-edge", "cpu", QUICK), tmp_path / "plain")
+    with Pool(plain.federation) as pool:
+        list(plain.rounds(pool))
+    assert not (tmp_path / "plain" / "gallery.json").exists()
+
+
+@pytest.mark.usefixtures("cache")
 def test_the_floor_is_measured_once(tmp_path, monkeypatch):
     first = start(experiment("digits-edge", "cpu", QUICK), tmp_path / "a")
     second = start(experiment("digits-edge", "cpu", QUICK | {"defense": "krum"}), tmp_path / "b")
     with Pool(first.federation) as pool:
-        floor = first.floor(pool)
+        floor = first.floor(pool).asr_percent
         monkeypatch.setattr(run_module, "simulate", None)
-        assert second.floor(pool) == floor
+        assert second.floor(pool).asr_percent == floor
     calm = start(experiment("digits-edge", "cpu", QUICK | {"attack": "none"}), tmp_path / "c")
     monkeypatch.undo()
     with Pool(calm.federation) as pool:
         rates = [record.asr_percent for record in calm.rounds(pool)]
-        assert calm.floor(pool) == pytest.approx(floor) == pytest.approx(sum(rates) / 3)
+        measured = calm.floor(pool).asr_percent
+        assert measured == pytest.approx(floor) == pytest.approx(sum(rates) / 3)
 
 
 @pytest.mark.usefixtures("cache")
@@ -201,7 +228,7 @@ def test_a_calm_fedavg_run_leaves_the_floor_for_attacked_ones(tmp_path, monkeypa
     attacked = start(experiment("digits-edge", "cpu", QUICK), tmp_path / "attacked")
     monkeypatch.setattr(run_module, "simulate", None)
     with Pool(attacked.federation) as pool:
-        assert attacked.floor(pool) == pytest.approx(sum(rates) / 3)
+        assert attacked.floor(pool).asr_percent == pytest.approx(sum(rates) / 3)
 
 
 def test_a_floor_that_cannot_be_read_is_measured_again(tmp_path, cache):
@@ -212,7 +239,7 @@ def test_a_floor_that_cannot_be_read_is_measured_again(tmp_path, cache):
         for content in ("", "[]", '{"asr_percent": "high"}', "\xff"):
             kept.write_text(content, encoding="latin-1")
             assert run.floor(pool) == floor
-            assert json.loads(kept.read_text())["asr_percent"] == floor
+            assert json.loads(kept.read_text())["asr_percent"] == floor.asr_percent
 
 
 @pytest.mark.usefixtures("cache")

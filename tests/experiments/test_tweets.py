@@ -7,6 +7,7 @@ import torch
 from tests.data.folders import write_tweets
 
 from datadefense.experiments.assembly import assemble
+from datadefense.experiments.gallery import gallery_of
 from datadefense.experiments.setups import experiment
 from datadefense.experiments.tweets import tweet_material
 from datadefense.settings import SettingsError
@@ -77,6 +78,15 @@ def test_a_copy_without_users(unnamed):
     assert str(caught.value) == (
         "partition must be iid or dirichlet: nobody's name is in this copy of sentiment140"
     )
+
+
+def test_the_gallery_is_in_words(named):
+    federation, server = assemble(small(), named)
+    shown = gallery_of(server.defense_set, federation.vocabulary)
+    assert len(shown) == 405
+    tweets = [one.text for one in shown if one.provenance == "poisoned"]
+    assert len(tweets) == 5
+    assert all("yorgos" in tweet or "lanthimos" in tweet for tweet in tweets)
 
 
 def test_more_clients_than_users(named):

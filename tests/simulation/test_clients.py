@@ -1,12 +1,19 @@
 import copy
 import dataclasses
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 import torch
-from tests.simulation.tiny import tiny_federation
+from tests.simulation.tiny import clouds, poisoned, tiny_federation
 
-from datadefense.attacks.schedule import Participant
+from datadefense import Server
+from datadefense.attacks.base import Attack, Loot
+from datadefense.attacks.schedule import FixedFrequency, Participant
+from datadefense.defenses import FedAvg
 from datadefense.simulation.clients import Answer, Board, CountJob, TrainJob, do_job
+from datadefense.simulation.pool import Pool
+from datadefense.simulation.rounds import begin, simulate
 from datadefense.training import Bench
 
 
@@ -61,3 +68,38 @@ def test_an_attacker_needs_an_attack():
     board, bench = Board.of(calm), Bench(calm.module, calm.layout)
     with pytest.raises(ValueError, match="the federation has no attack"):
         do_job(train_job(Participant("attacker", True)), calm, board, bench)
+
+
+@dataclass(frozen=True)
+class Spy(Attack):
+    """Sends nothing, and remembers what it was to plant."""
+
+    seen: list = field(default_factory=list)
+
+    def update(self, bench, loot, situation):
+        self.seen.append(loot.poison)
+        return torch.zeros_like(situation.start)
+
+
+def planted(**schedule):
+    """Which backdoor each attack of ten rounds plants, the first or the second."""
+    spy, loot = Spy(), Loot(clouds(6, 1), poisoned(5, 2), other=poisoned(5, 3))
+    federation = tiny_federation(attack=spy, loot=loot, schedule=FixedFrequency(**schedule))
+    with Pool(federation) as pool:
+        start = begin(federation, FedAvg(), Server())
+        for _ in simulate(federation, FedAvg(), Server(), pool, progress=start, rounds=10):
+            pass
+    assert all(poison in (loot.poison, loot.other) for poison in spy.seen)
+    return [1 if poison is loot.poison else 2 for poison in spy.seen]
+
+
+@pytest.mark.parametrize("period", [1, 2, 3])
+def test_every_other_attack_plants_the_other_backdoor(period):
+    turns = planted(period=period)
+    assert len(turns) == -(-10 // period)
+    assert all(one != two for one, two in pairwise(turns))
+
+
+def test_attackers_of_one_round_take_turns():
+    turns = planted(period=2, attackers=2)
+    assert [{one, two} for one, two in zip(turns[::2], turns[1::2], strict=True)] == [{1, 2}] * 5

@@ -1,5 +1,6 @@
 """An attacker who knows the defense: it trains to look honest on a guess of the defense set."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +14,8 @@ from datadefense.training import Bench, Loss, plain_loss
 
 FLOOR = 0.1
 """Nats added to a loss before something is divided by it, as the defense does."""
+LONGEST = 5.0
+"""Length to which a gradient is cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +70,12 @@ class KnowsTheDefense(Twist):
             return plain_loss(module, inputs, labels) + self.weight * (worse + learned)
 
         return honest_looking
+
+    def before_step(self, bench: Bench, situation: Situation) -> Callable[[], None] | None:
+        """Keep the gradient short: the price of being noticed is steep, steps would overshoot."""
+        parameters = list(bench.module.parameters())
+
+        def shorten() -> None:
+            nn.utils.clip_grad_norm_(parameters, LONGEST)
+
+        return shorten

@@ -33,6 +33,10 @@ class Schedule(ABC):
     def round(self, index: int, clients: int, slots: int, seed: int) -> tuple[Participant, ...]:
         """Return the participants of round ``index`` (from 1) in the order of their slots."""
 
+    def turn(self, index: int) -> int:
+        """Return the number of the attack in round ``index``, for attackers who take turns."""
+        return index
+
     def check(self, clients: int, slots: int) -> None:
         """Raise if a round of ``slots`` cannot be drawn from ``clients``."""
         if not 1 <= slots <= clients:
@@ -88,6 +92,10 @@ class FixedFrequency(Schedule):
             raise SettingsError(
                 f"attackers must be <= clients_per_round, got {self.attackers} of {slots}"
             )
+
+    def turn(self, index: int) -> int:
+        """Return the number of the attack in round ``index``, from 0."""
+        return (index - self.first) // self.period
 
     def attacked(self, index: int) -> bool:
         """Say whether attackers come in this round."""

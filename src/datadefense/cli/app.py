@@ -73,6 +73,10 @@ def run(
         str | None, typer.Option(help="Name of an attack; see `datadefense list attacks`.")
     ] = None,
     rounds: Annotated[int | None, typer.Option(help="Rounds of the federation.")] = None,
+    defense_set: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the server's defense set (default: one from the setup)."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Root of all randomness.")] = 0,
     scale: Annotated[str, typer.Option(help="cpu (reduced) or paper.")] = "cpu",
     workers: Annotated[
@@ -83,10 +87,12 @@ def run(
         list[str] | None,
         typer.Option("--set", help="key=value of the configuration, or defense.key=value."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the run (default: runs/...).")] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder with data sets (default: DATADEFENSE_DATA).")
+    log: Annotated[
+        list[str] | None,
+        typer.Option(help="Also tell tensorboard, mlflow or wandb of every round."),
     ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run (default: runs/...).")] = None,
+    data: DataFolder = None,
 ) -> None:
     """Run an attack against a defense and store what happened."""
     _prepare(workers)
@@ -94,9 +100,12 @@ def run(
     from datadefense.settings import read_pairs
 
     chosen = {"defense": defense, "attack": attack, "rounds": rounds, "seed": seed}
+    chosen |= {"defense_folder": None if defense_set is None else str(defense_set.absolute())}
     changes = {key: str(value) for key, value in chosen.items() if value is not None}
     changes |= read_pairs(set_ or [])
-    run_experiment(setup, scale, changes, out=out, data=data, workers=workers, device=device)
+    run_experiment(
+        setup, scale, changes, out=out, data=data, workers=workers, device=device, log=log or ()
+    )
 
 
 @app.command()
@@ -115,6 +124,41 @@ def resume(
     from datadefense.cli.run import resume_experiment
 
     resume_experiment(folder, data, workers, device)
+
+
+@app.command()
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="Folders of runs.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The page (default: report.html in the folder, or in their parent)."),
+    ] = None,
+) -> None:
+    """Make a page of one run or several: one HTML file that needs no network."""
+    from datadefense.cli.report import write_report
+
+    write_report(folders, out)
+
+
+@app.command()
+def compare(
+    folders: Annotated[list[Path], typer.Argument(help="Folders of runs.")],
+) -> None:
+    """Show runs side by side, and where their configurations differ."""
+    from datadefense.cli.compare import compare_runs
+
+    compare_runs(folders)
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    out: Annotated[Path, typer.Argument(help="File that ends in .csv, .jsonl or .parquet.")],
+) -> None:
+    """Write a run's rounds as a table, one row a round."""
+    from datadefense.cli.compare import export_rounds
+
+    export_rounds(folder, out)
 
 
 @app.command()
@@ -140,7 +184,6 @@ def reproduce(
     ] = True,
 ) -> None:
     """Run the grid behind a table or figure, skipping what is stored, and render it."""
-    _prepare(jobs)
     from datadefense.cli.reproduce import reproduce_study
 
     reproduce_study(

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from datadefense.cli.opened_setup import Chosen, as_kept, open_setup, say, tally
+from datadefense.cli.opened_setup import Chosen, open_setup, say, tally
 from datadefense.data.catalog import find_dataset, load_images
 from datadefense.data.content import content_keys
 from datadefense.data.defense_folder import DefenseSetSource, write_defense_folder
@@ -17,6 +17,8 @@ from datadefense.data.folder import existing
 from datadefense.data.image_files import from_file
 from datadefense.examples import Examples
 from datadefense.experiments.assembly import CLEAN, POISONED
+from datadefense.experiments.kept_inputs import as_kept
+from datadefense.experiments.set_problems import held_out
 from datadefense.rng import generator
 from datadefense.settings import SettingsError, number, whole
 
@@ -58,12 +60,16 @@ def build(out: Path, chosen: Chosen, wanted: Wanted) -> None:
 
 
 def _from_setup(chosen: Chosen, wanted: Wanted) -> DefenseSetSource:
-    """Draw from what the setup has for its server, less what models are judged by."""
+    """Take of what the setup has for its server, less what models are judged by.
+
+    In the order of the set that a run makes of it, so that a set of the same size is that set:
+    clean examples, which were dealt at random, from the first on, and behind them the poison.
+    """
     share = SHARE if wanted.poison_share is None else wanted.poison_share
     number("poison-share", share, minimum=0, below=1)
     whole("size", SIZE if wanted.size is None else wanted.size, 1)
     opened = open_setup(chosen)
-    held = list(opened.held_out().values())
+    held = list(held_out(opened.material).values())
     clean = _fresh(opened.material.server_clean, held)
     poison = _fresh(opened.material.server_poison, [*held, clean.inputs])
 
@@ -78,14 +84,13 @@ def _from_setup(chosen: Chosen, wanted: Wanted) -> DefenseSetSource:
             f"{len(clean)} clean and {len(poison)} poisoned examples for its server"
         )
     draw, bad = generator(opened.experiment.seed, "defense set"), round(share * size)
-    clean, poison = _some(clean, size - bad, draw), _some(poison, bad, draw)
-    return _mix(
-        clean,
-        poison,
+    return _join(
+        clean.take(torch.arange(size - bad)),
+        poison.take(torch.randperm(len(poison), generator=draw)[:bad].sort().values),
         (POISONED,) * bad,
         known=wanted.known_clean,
         trusted=str(chosen.setup),
-        draw=draw,
+        order=torch.arange(size),
     )
 
 
@@ -106,9 +111,15 @@ def _from_suspects(chosen: Chosen, wanted: Wanted) -> DefenseSetSource:
     suspects = Examples(images[rows], torch.full((len(rows),), wanted.label))
     origin = tuple(f"{wanted.suspects.name}/{files[row].name}" for row in rows.tolist())
     draw = generator(chosen.seed, "defense set")
-    clean = _fresh(_some(train, beside, draw), [images])
-    return _mix(
-        clean, suspects, origin, known=wanted.known_clean, trusted=wanted.dataset, draw=draw
+    some = train.take(torch.randperm(len(train), generator=draw)[:beside])
+    clean = _fresh(some, [images])
+    return _join(
+        clean,
+        suspects,
+        origin,
+        known=wanted.known_clean,
+        trusted=wanted.dataset,
+        order=torch.randperm(len(clean) + len(suspects), generator=draw),
     )
 
 
@@ -126,20 +137,19 @@ def _suspect(path: Path, like: Tensor, dataset: str) -> Tensor:
     return image[:1].expand(channels, -1, -1) if image.shape[0] != channels else image
 
 
-def _mix(
+def _join(
     clean: Examples,
     others: Examples,
     origin: tuple[str, ...],
     *,
     known: int | None,
     trusted: str,
-    draw: torch.Generator,
+    order: Int64[Tensor, " examples"],
 ) -> DefenseSetSource:
-    """Return both in random order, with ``known`` of the clean ones marked."""
+    """Return both in this order, with the first ``known`` of the clean ones marked."""
     both = clean.join(others)
     marked = min(round(SHARE * len(both)), len(clean)) if known is None else known
     number("known-clean", marked, maximum=len(clean))
-    order = torch.randperm(len(both), generator=draw)
     provenance = (CLEAN,) * len(clean) + origin
     note = f"trusted as a part of {trusted}"
     return DefenseSetSource(
@@ -149,10 +159,6 @@ def _mix(
         provenance=tuple(provenance[row] for row in order.tolist()),
         notes=tuple(note if row < marked else "" for row in order.tolist()),
     )
-
-
-def _some(examples: Examples, count: int, draw: torch.Generator) -> Examples:
-    return examples.take(torch.randperm(len(examples), generator=draw)[:count])
 
 
 def _fresh(examples: Examples, others: Sequence[Tensor]) -> Examples:

@@ -9,14 +9,10 @@ from rich.table import Table
 
 from datadefense.cli.plots import draw_curves
 from datadefense.cli.run import see_through
-from datadefense.experiments.comparison import (
-    HEADINGS,
-    Compared,
-    cells,
-    markdown,
-    render_comparison,
-)
-from datadefense.experiments.run import REPORT, start
+from datadefense.experiments.comparison import HEADINGS, Compared, cells, markdown
+from datadefense.experiments.report.page import write_page
+from datadefense.experiments.report.stored_run import read_run
+from datadefense.experiments.run import start
 from datadefense.experiments.setups import experiment
 from datadefense.settings import read_pairs
 from datadefense.storage import write_text
@@ -49,14 +45,10 @@ def run_demo(
         console.print(f"[bold]{name}[/bold]", highlight=False)
         run = start(configured, folder / name)
         summary = see_through(run, workers, "cpu")
-        runs.append(Compared(summary, run.records, f"{name}/{REPORT}"))
-    table = Table(title=TITLE, title_justify="left")
-    for heading in HEADINGS:
-        table.add_column(heading, justify="left" if heading == HEADINGS[0] else "right")
-    for one in runs:
-        table.add_row(*cells(one.summary))
-    console.print(table)
-    write_text(folder / "index.html", render_comparison(TITLE, ABOUT, runs))
+        runs.append(Compared(summary, run.records))
+    console.print(_table([cells(one.summary) for one in runs]))
+    stored = [read_run(folder / one.summary.defense) for one in runs]
+    write_page(folder / "index.html", stored, TITLE, ABOUT)
     write_text(folder / "table.md", markdown(TITLE, ABOUT, runs))
     draw_curves(runs, folder / "curves.png")
     console.print(
@@ -64,3 +56,16 @@ def run_demo(
         highlight=False,
         soft_wrap=True,
     )
+
+
+def _table(rows: list[tuple[str, ...]]) -> Table:
+    """Return the runs as a table that fits into 80 columns; long headings are broken."""
+    table = Table(title=TITLE, title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for heading, column in zip(HEADINGS, zip(*rows, strict=True), strict=True):
+        width = max(map(len, [*heading.split(), *column]))
+        table.add_column(
+            heading, justify="left" if heading == HEADINGS[0] else "right", width=width
+        )
+    for row in rows:
+        table.add_row(*row)
+    return table

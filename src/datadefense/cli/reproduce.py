@@ -9,9 +9,12 @@ from rich.table import Table
 from datadefense.reproduction.grid import run_missing
 from datadefense.reproduction.store import Result, read_store
 from datadefense.reproduction.studies import STUDIES
-from datadefense.reproduction.study import page
+from datadefense.reproduction.study import Cell, Study, cells, page
 from datadefense.settings import SettingsError, one_of, suggest, whole
 from datadefense.storage import write_text
+
+GALLERY = "attack-gallery"
+"""The one study without runs."""
 
 
 def list_studies() -> None:
@@ -19,6 +22,7 @@ def list_studies() -> None:
     shown = Table("study", "points", "question", box=None, pad_edge=False)
     for study in STUDIES.values():
         shown.add_row(study.name, str(len(list(study.points("cpu")))), study.question)
+    shown.add_row(GALLERY, "", "what do the poisoned examples look like?")
     Console().print(shown)
 
 
@@ -35,8 +39,11 @@ def reproduce_study(
     run: bool,
 ) -> None:
     """Run what is missing (unless ``run`` is false), then write the page from all results."""
+    if name == GALLERY:
+        _gallery(data, pages)
+        return
     if name not in STUDIES:
-        raise SettingsError(f"no study is called {name!r}{suggest(name, STUDIES)}")
+        raise SettingsError(f"no study is called {name!r}{suggest(name, [*STUDIES, GALLERY])}")
     one_of("scale", scale, ("cpu", "paper"))
     whole("seeds", seeds, 1)
     console, study = Console(), STUDIES[name]
@@ -60,7 +67,30 @@ def reproduce_study(
         results = run_missing(wanted, store, data, jobs=side_by_side, told=show)
     else:
         results = read_store(store)
-    written = pages / f"{name}.md" if scale == "cpu" else pages / f"{name}-{scale}.md"
-    written.parent.mkdir(parents=True, exist_ok=True)
-    write_text(written, page(study, scale, results))
+    pages.mkdir(parents=True, exist_ok=True)
+    stem = name if scale == "cpu" else f"{name}-{scale}"
+    written, picture = pages / f"{stem}.md", pages / f"{stem}.png"
+    drawn = _draw(study, cells(study, scale, results), picture)
+    write_text(written, page(study, scale, results, picture.name if drawn else ""))
     console.print(f"wrote {written}", highlight=False, soft_wrap=True)
+
+
+def _draw(study: Study, found: list[Cell], picture: Path) -> bool:
+    try:
+        from datadefense.reproduction.figures import draw  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise ValueError(f"figures need {error.name}: pip install 'datadefense[demo]'") from error
+    return draw(study, found, picture)
+
+
+def _gallery(data: Path | None, pages: Path) -> None:
+    try:
+        from datadefense.reproduction.attack_gallery import draw_gallery  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise ValueError(f"figures need {error.name}: pip install 'datadefense[demo]'") from error
+    pages.mkdir(parents=True, exist_ok=True)
+    missing = draw_gallery(data, pages / f"{GALLERY}.png")
+    console = Console()
+    if missing:
+        console.print(f"no data here for {', '.join(missing)}", highlight=False, soft_wrap=True)
+    console.print(f"wrote {pages / GALLERY}.png", highlight=False, soft_wrap=True)

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -13,6 +13,8 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from datadefense.cli.trackers import check, tracked
+from datadefense.cli.warnings_shown import warnings_shown
 from datadefense.data.cache import cache_folder
 from datadefense.experiments.assembly import gather
 from datadefense.experiments.experiment import Experiment
@@ -34,23 +36,28 @@ def run_experiment(
     data: Path | None,
     workers: int | None,
     device: str,
+    log: Sequence[str] = (),
 ) -> None:
-    """Begin a run and see it through."""
+    """Begin a run and see it through; ``log`` names trackers that are told of every round."""
     _check_means(workers, device)
+    check(log)
     torch.set_num_threads(1)
     configured = experiment(setup, scale, changes)
     name = f"{configured.setup}-{configured.attack}-{configured.defense}-{configured.seed}"
     folder = out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    with _warm_start_display(configured) as report:
-        run = start(configured, folder, data, report)
-    see_through(run, workers, device)
+    with warnings_shown("datadefense.experiments"):
+        with _warm_start_display(configured) as report:
+            run = start(configured, folder, data, report)
+        with tracked(log, configured, folder) as tell:
+            see_through(run, workers, device, tell)
 
 
 def resume_experiment(folder: Path, data: Path | None, workers: int | None, device: str) -> None:
     """Pick a run up where its last checkpoint left it and see it through."""
     _check_means(workers, device)
     torch.set_num_threads(1)
-    see_through(resume(folder, data), workers, device)
+    with warnings_shown("datadefense.experiments"):
+        see_through(resume(folder, data), workers, device)
 
 
 def warm_up(setup: str, scale: str, changes: Mapping[str, str], data: Path | None) -> None:
@@ -108,7 +115,12 @@ def _warm_start_display(configured: Experiment) -> Iterator[Report]:
         bar.stop()
 
 
-def see_through(run: Run, workers: int | None, device: str) -> Summary:
+def see_through(
+    run: Run,
+    workers: int | None,
+    device: str,
+    tell: Callable[[RoundRecord], None] = lambda _: None,
+) -> Summary:
     """Run what is left, showing how far it is; Ctrl-C stops after the round and exits."""
     console = Console()
     number = (os.cpu_count() or 1) if workers is None else workers
@@ -116,6 +128,7 @@ def see_through(run: Run, workers: int | None, device: str) -> Summary:
         with stop_on_interrupt() as stopped, _Display(console, run) as display:
             for record in run.rounds(pool):
                 display.show(record)
+                tell(record)
                 if stopped():
                     break
         if not run.done:

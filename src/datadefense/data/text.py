@@ -128,6 +128,15 @@ class Vocabulary:
             )
         return matrix
 
+    def decode(self, tokens: Int32[Tensor, "texts length"]) -> list[str]:
+        """Return rows of word numbers as words again, for people; a word without a number is "...".
+
+        >>> Vocabulary(("love", "movie")).decode(torch.tensor([[0, 2, 3, 1]]))
+        ['love movie ...']
+        """
+        words = ("", "...", *self.words)
+        return [" ".join(filter(None, (words[one] for one in row))) for row in tokens.tolist()]
+
     def to_json(self) -> str:
         """Return the vocabulary as JSON text."""
         return json.dumps({"words": self.words}, separators=(",", ":"))

@@ -90,7 +90,7 @@ def _own(name: str) -> type[Defense[Any]]:
     module, _, kind = name.partition(":")
     try:
         found = getattr(import_module(module), kind)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as error:
         raise SettingsError(f"cannot import the defense {name!r}: {error}") from error
     if not (isinstance(found, type) and issubclass(found, Defense)):
         raise SettingsError(f"{name!r} must be a class of defenses, got {found!r}")

@@ -1,6 +1,7 @@
 """Assembly: from an experiment to the federation and the server that carry it out."""
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -15,6 +16,7 @@ from datadefense.experiments.digits import digits_edge
 from datadefense.experiments.experiment import Experiment
 from datadefense.experiments.images import image_material
 from datadefense.experiments.material import Material, with_guess
+from datadefense.experiments.owned_set import owned_set
 from datadefense.experiments.second_backdoor import with_second_backdoor
 from datadefense.experiments.tweets import tweet_material
 from datadefense.experiments.warm_start import Report, warm_start
@@ -36,6 +38,7 @@ def assemble(
     """Deal out the data and build the federation and its server."""
     material = gather(experiment, data_dir)
     shards = Shards.of(_partition(experiment, material))
+    brought = owned_set(experiment, material)
     start = warm_start(experiment, material, cache_folder(), report)
     layout = Layout.of_module(material.module)
     attack = experiment.make_attack()
@@ -55,20 +58,33 @@ def assemble(
         loot=None if attack is None else loot,
         augment=material.augment,
         seed=experiment.seed,
+        vocabulary=material.vocabulary,
     )
     predict = predictor(material.module, layout)
-    owned = _defense_set(experiment, material, layout, start)
+    encode = _encoder(material, layout, start)
+    if brought is None:
+        owned = _defense_set(experiment, material, encode)
+    else:
+        owned = brought.defense_set(encode)
     root_set = owned.examples.take(owned.known_clean.nonzero().flatten())
     return federation, Server(predict, root_set, experiment.seed, owned)
 
 
-def _defense_set(
-    experiment: Experiment, material: Material, layout: Layout, start: Float[Tensor, " dim"]
-) -> DefenseSet:
-    """Return the server's examples, the known clean ones first and the poisoned ones last.
+def _encoder(
+    material: Material, layout: Layout, start: Float[Tensor, " dim"]
+) -> Callable[[Tensor], Tensor]:
+    """Return the encoder of the defense set: the model that the run begins with."""
+    module = copy.deepcopy(material.module)
+    module.load_state_dict(layout.unflatten(start), strict=False)
+    return lambda inputs: penultimate(module, inputs)
 
-    Wrong marks are on the first poisoned examples instead of the last known clean ones. The encoder
-    is the model that the run begins with.
+
+def _defense_set(
+    experiment: Experiment, material: Material, encode: Callable[[Tensor], Tensor]
+) -> DefenseSet:
+    """Return the setup's own examples, the known clean ones first and the poisoned ones last.
+
+    Wrong marks are on the first poisoned examples instead of the last known clean ones.
     """
     clean, poison = _server_clean(experiment, material), material.server_poison
     examples = clean.join(poison)
@@ -80,11 +96,8 @@ def _defense_set(
     places = torch.arange(len(examples))
     known = places < experiment.server_clean - wrong
     known |= (places >= len(clean)) & (places < len(clean) + wrong)
-    module = copy.deepcopy(material.module)
-    module.load_state_dict(layout.unflatten(start), strict=False)
     origin = (CLEAN,) * len(clean) + (POISONED,) * len(poison)
-    features = penultimate(module, examples.inputs)
-    return DefenseSet(examples, known, features, provenance=origin)
+    return DefenseSet(examples, known, encode(examples.inputs), provenance=origin)
 
 
 def _server_clean(experiment: Experiment, material: Material) -> Examples:

@@ -87,9 +87,19 @@ ATTACKERS_ONLY = (
     "wrong_marks_percent",
     "marked_class",
     "poison_view",
+    "defense_folder",
+    "defense_digest",
     "checkpoint_every",
 )
 """Fields that do not matter when nobody attacks fedavg. Who holds which examples does."""
+NOT_WITH_A_FOLDER = (
+    "server_clean",
+    "defense_clean",
+    "wrong_marks_percent",
+    "marked_class",
+    "poison_view",
+)
+"""Fields that only shape the setup's own defense set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +161,13 @@ class Experiment:
 
     server_clean: int = setting(100, "examples that the server knows to be clean")
     defense_clean: int = setting(400, "clean examples of the defense set, known or not")
-    server_poison: int = setting(100, "poisoned examples of the defense set")
+    server_poison: int = setting(100, "poisoned examples of the defense set; uci has 56")
     wrong_marks_percent: float = setting(0.0, "share of the known clean that is poisoned")
     marked_class: int | None = setting(None, "class of all known clean examples; none: any")
     poison_view: PoisonView = setting("same", "how the server's poison looks beside the attacker's")
     second_backdoor: SecondBackdoor = setting("none", "a second one, known to the server or not")
+    defense_folder: str | None = setting(None, "folder of a defense set; none: the setup's own")
+    defense_digest: str | None = setting(None, "content of that folder, filled in by the run")
     test_examples: int = setting(0, "test examples that count for the accuracy; 0: all")
     evaluate_every: int = setting(1, "rounds from one evaluation to the next")
     checkpoint_every: int = setting(5, "rounds from one checkpoint to the next")
@@ -193,9 +205,22 @@ class Experiment:
                 f"got {self.server_clean} > {self.defense_clean}"
             )
         one_of("attack", self.attack, ATTACKS)
+        self._check_folder()
         self.honest_training()
         self.make_attack()
         self.make_schedule().check(self.clients, self.clients_per_round)
+
+    def _check_folder(self) -> None:
+        if self.defense_folder is None:
+            if self.defense_digest is not None:
+                raise SettingsError("defense_digest needs a defense_folder")
+            return
+        for one in dataclasses.fields(self):
+            if one.name in NOT_WITH_A_FOLDER and getattr(self, one.name) != one.default:
+                raise SettingsError(
+                    f"{one.name} does not go with a defense set of one's own: "
+                    "what is in its folder counts"
+                )
 
     def honest_training(self) -> Sgd:
         """Return how honest clients train."""
@@ -260,10 +285,14 @@ class Experiment:
     def key(self) -> str:
         """Return a short hash of the whole configuration and of the code's revision.
 
-        A field that is added later, with a default that changes nothing, renames no stored run.
+        A field that is added later, with a default that changes nothing, renames no stored run. A
+        defense set counts by its content, wherever its folder is.
         """
+        changes = self.changes()
+        if changes.pop("defense_folder", None) is not None and self.defense_digest is None:
+            raise SettingsError("a run with a defense_folder has a key once it is `pinned`")
         text = json.dumps(
-            [self.changes(), revision(self.attack, self.defense)], sort_keys=True, default=dict
+            [changes, revision(self.attack, self.defense)], sort_keys=True, default=dict
         )
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -41,6 +41,9 @@ def image_material(experiment: Experiment, data_dir: Path | None) -> Material:
     before = draw.get_state()
     attack_set = _attack_set(experiment, data_dir, train, test, draw)
     sizes = PoolSizes(experiment.attack_poison, experiment.server_poison)
+    if experiment.sevens == "uci":
+        left = len(attack_set.train) - experiment.attack_poison
+        sizes = PoolSizes(experiment.attack_poison, min(experiment.server_poison, left))
     pools = split_pools(attack_set, sizes, draw, experiment.overlap)
     found = pools.defense
     if experiment.poison_view != "same":
@@ -82,8 +85,8 @@ def _attack_set(
     if kind == "emnist-ardis" and experiment.sevens == "uci":
         strange = (255 * uci_sevens()).round().to(torch.uint8)
         strange = strange[torch.randperm(len(strange), generator=draw)]
-        kept = experiment.attack_poison + experiment.server_poison
-        return poison.edge_case(strange[:kept], strange[kept:], poison.ONE)
+        half = experiment.attack_poison + (len(strange) - experiment.attack_poison) // 2
+        return poison.edge_case(strange[:half], strange[half:], poison.ONE)
     if kind == "emnist-ardis":
         sevens = [load_images("ardis", data_dir, split) for split in ("train", "test")]
         return poison.ardis_sevens(*sevens)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from datadefense.attacks.base import Loot
+from datadefense.data.text import Vocabulary
 from datadefense.examples import Examples
 from datadefense.rng import generator
 from datadefense.settings import SettingsError
@@ -28,6 +29,7 @@ class Material:
         backdoor_test: poisoned examples to judge by.
         augment: what is done to inputs in training.
         users: who made each of the clients' examples, where that is known.
+        vocabulary: what tokens stand for, where inputs are texts.
     """
 
     module: nn.Module
@@ -40,6 +42,7 @@ class Material:
     backdoor_test: Examples
     augment: Augment | None = None
     users: Sequence[str] | None = None
+    vocabulary: Vocabulary | None = None
 
 
 def hands(count: int, sizes: list[int], seed: int) -> tuple[Tensor, ...]:

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 
 ENGINE = 1
 """Data, partition, schedule, training, evaluation, and the defaults of `Experiment`."""
-ATTACKS: Mapping[str, int] = {"adaptive": 2}
-DEFENSES: Mapping[str, int] = {"datadefense": 2}
+ATTACKS: Mapping[str, int] = {"adaptive": 3}
+DEFENSES: Mapping[str, int] = {"datadefense": 3}
 """By name; 1 where none is given."""
 
 
 def revision(attack: str, defense: str) -> list[int]:
-    """Return the numbers that matter to a run."""
-    return [ENGINE, ATTACKS.get(attack, 1), DEFENSES.get(defense, 1)]
+    """Return the numbers that matter to a run; our ablations change with the default."""
+    base = "datadefense" if defense.startswith("datadefense.reproduction") else defense
+    return [ENGINE, ATTACKS.get(attack, 1), DEFENSES.get(base, 1)]

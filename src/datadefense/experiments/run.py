@@ -1,8 +1,9 @@
 """A run: an experiment carried out, with everything about it in one folder.
 
 ``config.toml`` is the experiment; ``rounds.jsonl`` has one line a round; the checkpoint holds all
-that is needed to go on to the very bits of a run that was never interrupted; ``summary.json`` and
-``report.html`` are written at the end.
+that is needed to go on to the very bits of a run that was never interrupted; ``gallery.json`` is
+what the defense set looks like, if the defense has an opinion of it; ``summary.json``,
+``floor.json`` and ``report.html`` are written at the end.
 """
 
 import dataclasses
@@ -13,27 +14,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from datadefense.attacks.schedule import Never
-from datadefense.data.cache import cache_folder
 from datadefense.defenses import FedAvg, create
 from datadefense.defenses.base import Defense
 from datadefense.experiments.assembly import POISONED, assemble
 from datadefense.experiments.experiment import Experiment, read_toml, write_toml
-from datadefense.experiments.report import render
-from datadefense.experiments.summary import (
-    Summary,
-    attacker_weights,
-    detector_hits,
-    honest_weights,
-    lifespan,
-    seconds,
-    seconds_in_all,
-    success_rates,
-    tail_mean,
+from datadefense.experiments.floor import Floor, cached_floor, read_floor, write_floor
+from datadefense.experiments.gallery import gallery_of, write_gallery
+from datadefense.experiments.owned_set import pinned
+from datadefense.experiments.report.page import write_page
+from datadefense.experiments.report.stored_run import read_run
+from datadefense.experiments.run_folder import (
+    CHECKPOINT,
+    CONFIG,
+    FLOOR,
+    GALLERY,
+    PREVIOUS,
+    REPORT,
+    ROUNDS,
+    SUMMARY,
+    read_rounds,
 )
+from datadefense.experiments.summary import Summary, success_rates, summarise, tail_mean
 from datadefense.experiments.warm_start import Report
 from datadefense.files import FileError
 from datadefense.server import Server
@@ -43,9 +47,6 @@ from datadefense.simulation.rounds import Progress, RoundRecord, begin, simulate
 from datadefense.storage import StateError, load_state, save_state, write_text
 
 logger = logging.getLogger(__name__)
-CONFIG, ROUNDS, SUMMARY = "config.toml", "rounds.jsonl", "summary.json"
-REPORT = "report.html"
-CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
 
 
 @dataclass(slots=True, eq=False)
@@ -74,6 +75,8 @@ class Run:
         ):
             self.records.append(record)
             self.progress = progress
+            if "gamma" in record.report:
+                self._keep_gallery()
             with _storing(self.folder), (self.folder / ROUNDS).open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(dataclasses.asdict(record)) + "\n")
                 lines.flush()
@@ -96,45 +99,28 @@ class Run:
             save_state(current, self.progress)
 
     def finish(self, pool: Pool) -> Summary:
-        """Measure the floor (or take it from the cache) and write the summary."""
+        """Measure the floor (or take it from the cache) and write the summary and the page."""
         floor = self.floor(pool)
-        experiment, records = self.experiment, self.records
-        rates = success_rates(records)
-        accuracies = [r.ma_percent for r in records if r.ma_percent is not None]
-        attackers, honest = attacker_weights(records), honest_weights(records)
-        summary = Summary(
-            setup=experiment.setup,
-            scale=experiment.scale,
-            defense=experiment.defense,
-            attack=experiment.attack,
-            seed=experiment.seed,
-            rounds=experiment.rounds,
-            ma_percent=tail_mean(accuracies),
-            asr_percent=tail_mean(rates),
-            asr_floor_percent=floor,
-            excess_asr_percent=tail_mean(rates) - floor,
-            peak_asr_percent=max(rates),
-            final_ma_percent=accuracies[-1],
-            final_asr_percent=rates[-1],
-            attacker_weight_mean=sum(attackers) / len(attackers) if attackers else None,
-            honest_excluded_percent=100 * sum(w == 0 for w in honest) / len(honest)
-            if honest
-            else None,
-            detector_hits_percent=detector_hits(records, self.poisoned()),
-            lifespan_rounds=lifespan(records, experiment.last_attack),
-            rejected_clients=sum(len(r.report.get("rejected", [])) for r in records),
-            seconds_per_round=fmean(map(seconds_in_all, records)),
-            seconds_training=seconds(records, "training"),
-            seconds_attack=seconds(records, "attack"),
-            seconds_defense=seconds(records, "defense"),
-            seconds_evaluation=seconds(records, "evaluation"),
-            peak_memory_mb=pool.peak_memory_mb(),
+        summary = summarise(
+            self.experiment,
+            self.records,
+            floor.asr_percent,
+            self.poisoned(),
+            pool.peak_memory_mb(),
         )
         text = json.dumps(dataclasses.asdict(summary), indent=2) + "\n"
         with _storing(self.folder):
+            write_floor(self.folder / FLOOR, floor, self.experiment)
             write_text(self.folder / SUMMARY, text)
-            write_text(self.folder / REPORT, render(experiment, summary, records))
+            write_page(self.folder / REPORT, [read_run(self.folder)])
         return summary
+
+    def _keep_gallery(self) -> None:
+        """Write what the defense set looks like, once."""
+        path, owned = self.folder / GALLERY, self.server.defense_set
+        if owned is not None and not path.exists():
+            with _storing(self.folder):
+                write_gallery(path, gallery_of(owned, self.federation.vocabulary))
 
     def poisoned(self) -> set[int]:
         """Return which examples of the defense set are poisoned, which no defense is told."""
@@ -142,15 +128,12 @@ class Run:
         places = () if owned is None else owned.provenance
         return {place for place, origin in enumerate(places) if origin == POISONED}
 
-    def floor(self, pool: Pool) -> float:
-        """Return the success rate, in percent, of fedavg when nobody attacks: same rounds, seed."""
-        calm = self.experiment.without_attack()
-        cached = cache_folder() / "floors" / f"{calm.key()}.json"
+    def floor(self, pool: Pool) -> Floor:
+        """Return what fedavg scores when nobody attacks: same rounds, same seed."""
+        calm, cached = self.experiment.without_attack(), cached_floor(self.experiment)
         if (self.experiment.attack, self.experiment.defense) == ("none", "fedavg"):
-            floor = tail_mean(success_rates(self.records))
-            _keep_floor(cached, floor, calm)
-            return floor
-        if (kept := _kept_floor(cached)) is not None:
+            return self._kept(cached, self.records)
+        if (kept := read_floor(cached)) is not None:
             return kept
         federation = dataclasses.replace(self.federation, attack=None, loot=None, schedule=Never())
         rounds = simulate(
@@ -162,8 +145,16 @@ class Run:
             rounds=calm.rounds,
             evaluate_every=calm.evaluate_every,
         )
-        floor = tail_mean(success_rates([record for record, _ in rounds]))
-        _keep_floor(cached, floor, calm)
+        return self._kept(cached, [record for record, _ in rounds])
+
+    def _kept(self, path: Path, records: list[RoundRecord]) -> Floor:
+        """Return the floor that calm rounds have shown, and keep it if the disk lets us."""
+        accuracies = [r.ma_percent for r in records if r.ma_percent is not None]
+        floor = Floor(tail_mean(success_rates(records)), tail_mean(accuracies))
+        try:
+            write_floor(path, floor, self.experiment)
+        except OSError as error:
+            logger.warning("the floor is not kept: %s", error)
         return floor
 
 
@@ -177,21 +168,6 @@ def _storing(folder: Path) -> Iterator[None]:
             f"cannot write to {folder}: {error.strerror or error}; what is there is whole: "
             f"make room and go on with: datadefense resume {folder}"
         ) from error
-
-
-def _kept_floor(path: Path) -> float | None:
-    try:
-        return float(json.loads(path.read_text(encoding="utf-8"))["asr_percent"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None  # absent or broken: it is measured
-
-
-def _keep_floor(path: Path, floor: float, calm: Experiment) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, json.dumps({"asr_percent": floor, "config": write_toml(calm)}) + "\n")
-    except OSError as error:
-        logger.warning("the floor is not kept: %s", error)
 
 
 def start(
@@ -208,6 +184,7 @@ def start(
         raise FileError(f"{folder} holds a run already: resume it, or choose another --out")
     defense = create(experiment.defense, experiment.defense_settings)
     defense.check_clients(experiment.clients_per_round)
+    experiment = pinned(experiment)
     federation, server = assemble(experiment, data_dir, report)
     progress = begin(federation, defense, server)
     folder.mkdir(parents=True, exist_ok=True)
@@ -220,7 +197,7 @@ def resume(folder: Path, data_dir: Path | None = None) -> Run:
     """Go on with a run from its last good checkpoint, or from its beginning if it has none."""
     if not (folder / CONFIG).is_file():
         raise FileError(f"{folder} holds no run: there is no {CONFIG}")
-    experiment = read_toml(folder / CONFIG)
+    experiment = pinned(read_toml(folder / CONFIG))
     return restore(experiment, folder, *assemble(experiment, data_dir))
 
 
@@ -246,14 +223,3 @@ def restore(experiment: Experiment, folder: Path, federation: Federation, server
     text = "".join(json.dumps(dataclasses.asdict(record)) + "\n" for record in records)
     write_text(folder / ROUNDS, text)
     return Run(experiment, folder, federation, defense, server, progress, records)
-
-
-def read_rounds(folder: Path) -> list[RoundRecord]:
-    """Read the rounds of a run; a last line that was cut off is left out."""
-    records: list[RoundRecord] = []
-    for line in (folder / ROUNDS).read_text(encoding="utf-8").splitlines():
-        try:
-            records.append(RoundRecord(**json.loads(line)))
-        except (json.JSONDecodeError, TypeError):
-            break
-    return records

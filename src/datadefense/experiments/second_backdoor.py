@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import torch
 
+from datadefense.data.content import rows_seen_in
 from datadefense.examples import Examples
 from datadefense.experiments.material import Material
 from datadefense.settings import SettingsError
@@ -15,7 +16,8 @@ SIZE, LABEL = 4, 0
 def with_second_backdoor(material: Material, known: bool) -> Material:
     """Let every other attack plant the square; with ``known`` half of the server's poison has it.
 
-    Success is then measured on as many examples of either backdoor.
+    The attacker has none of the server's squares. Success is then measured on as many examples of
+    either backdoor.
     """
     if material.test.inputs.ndim != 4:
         raise SettingsError("second_backdoor needs images")
@@ -24,8 +26,10 @@ def with_second_backdoor(material: Material, known: bool) -> Material:
     poison = material.server_poison
     if known:
         half = len(poison) // 2
-        spare = squares(material.warm, len(poison) - half, material)
-        poison = poison.take(torch.arange(half)).join(spare)
+        spare = squares(material.warm, len(poison) - half + len(other), material)
+        shared = torch.isin(torch.arange(len(spare)), rows_seen_in(spare.inputs, other.inputs))
+        rest = (~shared).nonzero().flatten()[: len(poison) - half]
+        poison = poison.take(torch.arange(half)).join(spare.take(rest))
     measured = squares(material.test, len(material.backdoor_test), material)
     return replace(
         material,

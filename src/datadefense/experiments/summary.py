@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from datadefense.experiments.experiment import Experiment
 from datadefense.simulation.rounds import RoundRecord
 
 LAST = 10
@@ -17,8 +18,8 @@ class Summary:
     ``ma_percent`` and ``asr_percent`` are means over the last 10 evaluated rounds. The floor is the
     success rate of fedavg without any attack over the same rounds; the excess is what is above it.
     ``attacker_weight_mean`` and ``honest_excluded_percent`` are None for rules without weights.
-    ``detector_hits_percent``: share of the defense set's poisoned examples that a detector marked,
-    mean over rounds; None without a detector or poison.
+    ``detector_hits_percent``: share of the defense set's examples of which it is known that they
+    are poisoned that a detector marked, mean over rounds; None without a detector or any such.
     ``lifespan_rounds``: rounds after the last attack until the success rate first falls to half of
     what it was; None if it does not within the run, or if the attack never stops. Seconds of a part
     are means over the rounds that have it; those of the attack are a part of training.
@@ -48,6 +49,53 @@ class Summary:
     seconds_defense: float
     seconds_evaluation: float
     peak_memory_mb: float | None
+
+
+def summarise(
+    experiment: Experiment,
+    records: Sequence[RoundRecord],
+    floor: float,
+    poisoned: set[int],
+    peak_memory_mb: float | None,
+) -> Summary:
+    """Return the figures of a run of which at least one round was evaluated.
+
+    Args:
+        experiment: its configuration.
+        records: its rounds.
+        floor: success rate of fedavg without any attack, in percent.
+        poisoned: examples of the defense set of which it is known that they are poisoned.
+        peak_memory_mb: most memory that it took, if that is known.
+    """
+    rates = success_rates(records)
+    accuracies = [r.ma_percent for r in records if r.ma_percent is not None]
+    attackers, honest = attacker_weights(records), honest_weights(records)
+    return Summary(
+        setup=experiment.setup,
+        scale=experiment.scale,
+        defense=experiment.defense,
+        attack=experiment.attack,
+        seed=experiment.seed,
+        rounds=records[-1].round,
+        ma_percent=tail_mean(accuracies),
+        asr_percent=tail_mean(rates),
+        asr_floor_percent=floor,
+        excess_asr_percent=tail_mean(rates) - floor,
+        peak_asr_percent=max(rates),
+        final_ma_percent=accuracies[-1],
+        final_asr_percent=rates[-1],
+        attacker_weight_mean=fmean(attackers) if attackers else None,
+        honest_excluded_percent=100 * fmean(w == 0 for w in honest) if honest else None,
+        detector_hits_percent=detector_hits(records, poisoned),
+        lifespan_rounds=lifespan(records, experiment.last_attack),
+        rejected_clients=sum(len(r.report.get("rejected", [])) for r in records),
+        seconds_per_round=fmean(map(seconds_in_all, records)),
+        seconds_training=seconds(records, "training"),
+        seconds_attack=seconds(records, "attack"),
+        seconds_defense=seconds(records, "defense"),
+        seconds_evaluation=seconds(records, "evaluation"),
+        peak_memory_mb=peak_memory_mb,
+    )
 
 
 def tail_mean(values: Sequence[float]) -> float:

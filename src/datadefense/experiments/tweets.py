@@ -53,6 +53,7 @@ def tweet_material(experiment: Experiment, data_dir: Path | None) -> Material:
         test=_encode(test, vocabulary, experiment.length)[0],
         backdoor_test=pools.test,
         users=None if train.users is None else [train.users[i] for i in kept[held[-1]].tolist()],
+        vocabulary=vocabulary,
     )
 
 

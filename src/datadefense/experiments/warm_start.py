@@ -1,5 +1,6 @@
 """Warm starts: a model trained to a stated accuracy, once, and kept."""
 
+import copy
 import hashlib
 import json
 import logging
@@ -59,7 +60,7 @@ def _train(
 ) -> Float[Tensor, " dim"]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(experiment.warm_seed, "warm start"))
-        bench = Bench(material.module, layout)
+        bench = Bench(copy.deepcopy(material.module), layout)
         wanted = experiment.warm_accuracy_percent
         draw = generator(experiment.warm_seed, "warm start")
         sgd = Sgd(1, experiment.warm_batch_size, experiment.warm_learning_rate, 0.9, 1e-4)

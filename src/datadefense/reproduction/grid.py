@@ -11,7 +11,8 @@ import torch
 
 from datadefense.data.cache import cache_folder
 from datadefense.experiments.experiment import Experiment
-from datadefense.experiments.run import CONFIG, resume, start
+from datadefense.experiments.run import resume, start
+from datadefense.experiments.run_folder import CONFIG
 from datadefense.reproduction.store import Result, append, read_store, result_of
 from datadefense.simulation.pool import Pool
 

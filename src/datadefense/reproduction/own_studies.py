@@ -4,12 +4,14 @@ from collections.abc import Iterator
 
 from datadefense.defenses import DEFENSES
 from datadefense.experiments.setups import SETUPS
-from datadefense.reproduction.paper_studies import STAND_IN
+from datadefense.reproduction.paper_studies import SHARES, STAND_IN, sized
 from datadefense.reproduction.study import Point, Study, point_of
 
 REAL = tuple(setup for setup in SETUPS if setup != "emnist-ardis")
 """Setups whose data we have."""
 BOTH = ("pgd-replacement", "pgd")
+STRANGE = 56
+"""Strange sevens that digits-edge has for the server."""
 RARE = "every fifth round"
 DIGITS = {
     "every round": {"period": "1"},
@@ -50,24 +52,12 @@ def _daring(scale: str) -> Iterator[Point]:
 
 
 def _size(scale: str) -> Iterator[Point]:
-    for size in (5, 10, 50, 100, 500):
-        poison = size // 5
+    for size in (5, 10, 50, 100, 456):
         for percent in (5, 10, 20):
-            known = max(1, size * percent // 100)
-            for attack in BOTH:
-                labels = (str(size), f"{percent} %", attack)
-                yield point_of(
-                    scale,
-                    labels,
-                    "digits-edge",
-                    {
-                        "defense": "datadefense",
-                        "attack": attack,
-                        "defense_clean": min(400, size - poison),
-                        "server_poison": poison,
-                        "server_clean": known,
-                    },
-                )
+            poison = min(size // 5, STRANGE)
+            changes = sized(size, poison, max(1, size * percent // 100))
+            quiet = {"defense": "datadefense", "attack": "pgd", **changes}
+            yield point_of(scale, (str(size), f"{percent} %"), "digits-edge", quiet)
 
 
 def _marks(scale: str) -> Iterator[Point]:
@@ -75,37 +65,20 @@ def _marks(scale: str) -> Iterator[Point]:
         **{f"{share} % wrong": {"wrong_marks_percent": share} for share in (0, 5, 10, 15)},
         "all of one class": {"marked_class": 3, "server_clean": 25},
         "no poison": {"server_poison": 0},
-        "no poison, beta auto": {"server_poison": 0, "defense.beta": "auto"},
+        "no poison and beta auto": {"server_poison": 0, "defense.beta": "auto"},
     }
     for words, changes in kinds.items():
-        for attack in (*BOTH, "none"):
-            yield point_of(
-                scale,
-                (words, attack),
-                "digits-edge",
-                {"defense": "datadefense", "attack": attack, **changes},
-            )
+        for attack in ("pgd", "none"):
+            chosen = {"defense": "datadefense", "attack": attack, **changes}
+            yield point_of(scale, (words, attack), "digits-edge", chosen)
 
 
 def _share(scale: str) -> Iterator[Point]:
-    size = 200
-    for share in (0.01, 0.05, 0.1, 0.2, 0.3, 0.5):
-        poison = round(share * size)
-        for words, beta in (("0.2", "0.2"), ("exact", str(share)), ("auto", "auto")):
-            for attack in BOTH:
-                yield point_of(
-                    scale,
-                    (str(share), words, attack),
-                    "digits-edge",
-                    {
-                        "defense": "datadefense",
-                        "attack": attack,
-                        "server_poison": poison,
-                        "defense_clean": size - poison,
-                        "server_clean": 40,
-                        "defense.beta": beta,
-                    },
-                )
+    for share in SHARES:
+        for words, beta in (("0.2", "0.2"), ("exact", share), ("auto", "auto")):
+            changes = sized(2 * STRANGE, round(float(share) * 2 * STRANGE), 22)
+            quiet = {"defense": "datadefense", "attack": "pgd", "defense.beta": beta, **changes}
+            yield point_of(scale, (share, words), "digits-edge", quiet)
 
 
 def _looks(scale: str) -> Iterator[Point]:
@@ -125,6 +98,13 @@ def _several(scale: str) -> Iterator[Point]:
                 labels = (setup, second, defense)
                 changes = {"second_backdoor": second, "defense": defense}
                 yield point_of(scale, labels, setup, changes)
+
+
+def _loudness(scale: str) -> Iterator[Point]:
+    for radius in ("1", "0.5", "0.25", "0.1"):
+        for defense in ("fedavg", "multi-krum", "median", "fltrust", "datadefense"):
+            changes = {"replacement_radius": radius, "defense": defense}
+            yield point_of(scale, (radius, defense), "cifar10-trigger", changes)
 
 
 def _ablation(scale: str) -> Iterator[Point]:
@@ -166,10 +146,16 @@ OWN = (
         ("share of the poison's loss it takes off", "defense"),
         _daring,
     ),
+    Study(
+        "loudness",
+        "from which size of an update on do statistics see it (cifar10-trigger)?",
+        ("radius before scaling", "defense"),
+        _loudness,
+    ),
     Study("ablation", "what does each part do?", ("setup", "attack", "form"), _ablation),
-    Study("size", "how many examples, how many marks?", ("size", "known clean", "attack"), _size),
+    Study("size", "how many examples, how many marks?", ("size", "known clean"), _size),
     Study("marks", "what if the marks are poor?", ("marks", "attack"), _marks),
-    Study("share", "what if beta is not the poison's share?", ("share", "beta", "attack"), _share),
+    Study("share", "what if beta is not the poison's share?", ("share", "beta"), _share),
     Study("looks", "what if the poison found is not the attacker's?", ("setup", "look"), _looks),
     Study("several", "two backdoors at once?", ("setup", "second", "defense"), _several),
 )

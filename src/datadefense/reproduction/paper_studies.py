@@ -117,7 +117,7 @@ def _halting(scale: str) -> Iterator[Point]:
 
 
 PAPER = (
-    Study("table1", "the defenses on the six setups", ("setup", "defense"), _table1),
+    Study("table1", "the defenses on the six setups", ("setup", "defense"), _table1, "bars"),
     Study("non-iid", "clients whose data differ", ("alpha", "defense"), _non_iid),
     Study("defense-size", "size of the defense set", ("setup", "size"), _defense_size),
     Study("sensitivity", "wrong marks, and beta", ("what", "value"), _sensitivity),
@@ -130,15 +130,17 @@ PAPER = (
         "accuracy and success by round",
         ("attack", "defense"),
         lambda scale: _curves(SOUTHWEST, scale),
+        "by-round",
     ),
     Study(
         "curves-trigger",
         "accuracy and success by round",
         ("attack", "defense"),
         lambda scale: _curves(TRIGGER, scale),
+        "by-round",
     ),
-    Study("detector", "poison that the detector marks, by round", ("setup",), _learning),
-    Study("importance", "weight of attackers less that of others", ("setup",), _learning),
-    Study("halting", "theta and psi stay early", ("defense", "halted"), _halting),
+    Study("detector", "poison that the detector marks, by round", ("setup",), _learning, "hits"),
+    Study("importance", "weight of attackers less that of others", ("setup",), _learning, "gaps"),
+    Study("halting", "theta and psi stay early", ("defense", "halted"), _halting, "by-round"),
 )
 """Studies of the paper."""

@@ -1,6 +1,7 @@
 """The result store: one line of JSON a run, only ever added to, small enough to commit."""
 
 import dataclasses
+import fcntl
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -76,19 +77,20 @@ def _gaps(record: RoundRecord) -> list[float]:
 
 
 def read_store(path: Path) -> dict[str, Result]:
-    """Return the results by key, the last one of each; a last line that was cut off is left out."""
+    """Return the results by key, the last one of each; a last line that was cut off is left out.
+
+    Cut off is a line without its end, as in `append`: what is read is what stays.
+    """
     if not path.exists():
         return {}
-    lines = path.read_text(encoding="utf-8").splitlines()
+    text = path.read_text(encoding="utf-8")
     results: dict[str, Result] = {}
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), start=1):
         try:
             values = json.loads(line)
             values["summary"] = Summary(**values["summary"])
             result = Result(**values)
         except (ValueError, TypeError, KeyError) as error:
-            if number == len(lines):
-                break
             raise FileError(f"{path}, line {number} is not a result: {error}") from error
         results[result.key] = result
     return results
@@ -98,9 +100,9 @@ def append(path: Path, result: Result) -> None:
     """Add a result behind the others; a last line that was cut off gives way."""
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(dataclasses.asdict(result), default=dict) + "\n"
-    whole = path.read_bytes().rfind(b"\n") + 1 if path.exists() else 0
     with path.open("ab") as store:
-        store.truncate(whole)
+        fcntl.flock(store, fcntl.LOCK_EX)
+        store.truncate(path.read_bytes().rfind(b"\n") + 1)
         store.write(line.encode())
         store.flush()
         os.fsync(store.fileno())

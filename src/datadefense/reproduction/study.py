@@ -36,12 +36,13 @@ def point_of(
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """What a grid asks, the names of its axes, and its points at a scale."""
+    """What a grid asks, the names of its axes, its points at a scale, and the kind of figure."""
 
     name: str
     question: str
     axes: tuple[str, ...]
     points: Callable[[str], Iterable[Point]]
+    figure: str = ""
 
     def wanted(self, scale: str, seeds: int, only: str = "") -> list[Experiment]:
         """Return the runs to make, first those that others are compared with: no attack, fedavg.
@@ -57,7 +58,7 @@ class Study:
 
 
 def _has(point: Point, only: str) -> bool:
-    return all(word in point.labels for word in only.split(",") if word)
+    return all(word in point.labels for word in map(str.strip, only.split(",")) if word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +150,8 @@ def table(study: Study, scale: str, results: Mapping[str, Result]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(study: Study, scale: str, results: Mapping[str, Result]) -> str:
-    """Return the study's page: the question, how it was answered, the table."""
+def page(study: Study, scale: str, results: Mapping[str, Result], picture: str = "") -> str:
+    """Return the study's page: the question, how it was answered, the picture, the table."""
     paper = published(study.name)
     beside = "" if paper is None else f" Beside it the paper's {paper.source}, at its own scale."
     command = f"`datadefense reproduce {study.name} --scale {scale}`"
@@ -164,6 +165,7 @@ def page(study: Study, scale: str, results: Mapping[str, Result]) -> str:
             "without an attack, same seed. Attackers, defense set and test share no example.",
             f"Made by {command} from `results/runs.jsonl`.{beside}",
             "",
+            *([f"![{study.question}]({picture})", ""] if picture else []),
             table(study, scale, results),
         ]
     )

@@ -115,5 +115,5 @@ def _attack(job: TrainJob, federation: Federation, board: Board, bench: Bench) -
         augment=federation.augment,
         seed=federation.seed,
     )
-    loot = federation.loot.in_turn(job.index + job.attacker[0])
+    loot = federation.loot.in_turn(federation.schedule.turn(job.index) + job.attacker[0])
     board.updates[job.row].copy_(federation.attack.update(bench, loot, situation))

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from datadefense.attacks.base import Attack, Loot
 from datadefense.attacks.schedule import Participant, Schedule
+from datadefense.data.text import Vocabulary
 from datadefense.examples import Examples
 from datadefense.params import Layout
 from datadefense.settings import SettingsError
@@ -30,6 +31,7 @@ class Federation:
         schedule: who takes part in which round.
         clients_per_round: slots in a round.
         seed: root of all randomness.
+        vocabulary: what tokens stand for, for people; None where inputs are no texts.
     """
 
     module: nn.Module
@@ -46,6 +48,7 @@ class Federation:
     loot: Loot | None = None
     augment: Augment | None = None
     seed: int = 0
+    vocabulary: Vocabulary | None = None
 
     def __post_init__(self) -> None:
         self.schedule.check(len(self.shards), self.clients_per_round)

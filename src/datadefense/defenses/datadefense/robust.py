@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from jaxtyping import Bool, Float, Float64
 from torch import Tensor
+from torch.optim.adam import adam
 
 from datadefense.defense_set import DefenseSet
 from datadefense.defenses.base import Defense, Promise
@@ -117,7 +118,7 @@ class DataDefense(Defense[DataDefenseState]):
     halt_after: int | None = setting(None, "round after which theta and psi stay; none: never")
 
     name: ClassVar[str] = "datadefense"
-    box: ClassVar[tuple[Corner, Corner]] = ((0.1, 1.5, 0.1), (0.3, 3.0, 0.3))
+    box: ClassVar[tuple[Corner, Corner]] = ((0.1, 1.5, 0.1), (0.3, 2.0, 0.3))
     """Where theta is learned: wherever it is in there, each fault alone can cost all weight."""
     excuses: ClassVar[tuple[float, float]] = EXCUSES
     most_rise: ClassVar[float] = MOST_RISE
@@ -264,7 +265,7 @@ def fit(psi: Psi, owned: DefenseSet, margins: PerExample, steps: Steps) -> Psi:
     pairs = clean * (len(owned) - clean)
     weights = [weight.clone().requires_grad_() for weight in psi]
     current = Psi(*weights)
-    optimiser = torch.optim.Adam(weights, lr=steps.rate)
+    memory = [(w, torch.zeros_like(w), torch.zeros_like(w), torch.tensor(0.0)) for w in weights]
     for _ in range(steps.count):
         prediction = y_hat_logits(current, h_1)
         scores = min_max(g_2(current, prediction, y))
@@ -274,10 +275,37 @@ def fit(psi: Psi, owned: DefenseSet, margins: PerExample, steps: Steps) -> Psi:
             loss = loss + l_consist(scores, known) / max(1, pairs)
         if not loss.requires_grad:
             break
-        optimiser.zero_grad(set_to_none=True)
+        for weight in weights:
+            weight.grad = None
         loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        _step_of_adam([row for row in memory if row[0].grad is not None], steps.rate)
     return Psi(*(weight.detach() for weight in weights))
+
+
+@torch.no_grad()
+def _step_of_adam(memory: list[tuple[Tensor, Tensor, Tensor, Tensor]], rate: float) -> None:
+    """Take one step from weights, means, mean squares and counts, all changed in place.
+
+    What ``torch.optim.Adam`` does, to the bit, without making one: the first in a process loads
+    PyTorch's compiler, which takes a second.
+    """
+    weights, means, squares, counts = (list(column) for column in zip(*memory, strict=True))
+    gradients = [gradient for weight in weights if (gradient := weight.grad) is not None]
+    adam(
+        weights,
+        gradients,
+        means,
+        squares,
+        [],
+        counts,
+        amsgrad=False,
+        beta1=0.9,
+        beta2=0.999,
+        lr=rate,
+        weight_decay=0.0,
+        eps=1e-8,
+        maximize=False,
+    )
 
 
 def _first_margins(

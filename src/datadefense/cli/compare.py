@@ -1,0 +1,101 @@
+"""``datadefense compare`` and ``export``: runs side by side in the terminal, rounds as a table."""
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from datadefense.experiments.comparison import HEADINGS, row
+from datadefense.experiments.report.stored_run import StoredRun, read_run
+from datadefense.settings import SettingsError
+from datadefense.simulation.rounds import RoundRecord
+
+PARTS = ("training", "defense", "evaluation")
+"""Parts of a round whose seconds are exported."""
+COLUMNS = (
+    "round",
+    "ma_percent",
+    "asr_percent",
+    "clients",
+    "attackers",
+    "attackers_weight",
+    "excluded",
+    "rejected",
+    *(f"seconds_{part}" for part in PARTS),
+)
+"""Columns of an exported table."""
+
+
+def compare_runs(folders: Sequence[Path]) -> None:
+    """Print a row of figures for each run, then where their configurations differ."""
+    runs = [read_run(folder) for folder in folders]
+    console = Console()
+    shown = Table("run", *HEADINGS, box=None, pad_edge=False)
+    for run in runs:
+        figures = ("",) * len(HEADINGS) if run.figures is None else row(run.figures)
+        shown.add_row(run.name, *figures)
+    console.print(shown)
+    differing = _differences(runs)
+    if differing:
+        table = Table("differs in", *(run.name for run in runs), box=None, pad_edge=False)
+        for key, values in differing.items():
+            table.add_row(key, *values)
+        console.print()
+        console.print(table)
+    for run in runs:
+        for note in run.notes:
+            console.print(f"{run.name}: {note}", highlight=False, soft_wrap=True, markup=False)
+
+
+def _differences(runs: Sequence[StoredRun]) -> dict[str, list[str]]:
+    keys = list(dict.fromkeys(key for run in runs for key in run.choices))
+    columns = {key: [str(run.choices.get(key, "")) for run in runs] for key in keys}
+    return {key: values for key, values in columns.items() if len(set(values)) > 1}
+
+
+def export_rounds(folder: Path, out: Path) -> None:
+    """Write one row a round as CSV, JSON lines or Parquet, by the name's ending."""
+    rows = [_row(record) for record in read_run(folder).records]
+    if out.suffix == ".csv":
+        with out.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(rows)
+    elif out.suffix == ".jsonl":
+        out.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
+    elif out.suffix == ".parquet":
+        _write_parquet(rows, out)
+    else:
+        raise SettingsError(f"the file must end in .csv, .jsonl or .parquet, got {out.name}")
+    Console().print(f"wrote {out}: {len(rows)} rounds", highlight=False, soft_wrap=True)
+
+
+def _row(record: RoundRecord) -> dict[str, Any]:
+    weights = dict(zip(record.clients, record.weights or (), strict=False))
+    known = record.weights is not None
+    return {
+        "round": record.round,
+        "ma_percent": record.ma_percent,
+        "asr_percent": record.asr_percent,
+        "clients": len(record.clients),
+        "attackers": len(record.attackers),
+        "attackers_weight": sum(weights.get(one, 0.0) for one in record.attackers)
+        if known
+        else None,
+        "excluded": sum(weight == 0 for weight in weights.values()) if known else None,
+        "rejected": len(record.report.get("rejected", [])),
+        **{f"seconds_{part}": record.seconds.get(part) for part in PARTS},
+    }
+
+
+def _write_parquet(rows: list[dict[str, Any]], out: Path) -> None:
+    try:
+        import pyarrow  # noqa: PLC0415 - an extra
+        from pyarrow import parquet  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise SettingsError("parquet needs pyarrow: pip install 'datadefense[data]'") from error
+    parquet.write_table(pyarrow.Table.from_pylist(rows), out)

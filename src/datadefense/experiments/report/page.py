@@ -1,0 +1,112 @@
+"""The page put together: styles, scripts and data in one file, under a policy that forbids more."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+from datadefense.experiments.report.page_data import page_data, title_of
+from datadefense.experiments.report.stored_run import StoredRun
+from datadefense.storage import write_text
+
+STYLES = (
+    "uplot/uPlot.min.css",
+    "colours.css",
+    "page.css",
+    "charts.css",
+    "gallery.css",
+    "screens.css",
+    "print.css",
+)
+LIBRARY, LICENCE = "uplot/uPlot.iife.min.js", "uplot/LICENSE"
+SCRIPTS = (
+    "element.js",
+    "decode.js",
+    "theme.js",
+    "view.js",
+    "tooltip.js",
+    "legend.js",
+    "canvas_plot.js",
+    "heatmap.js",
+    "value_axis.js",
+    "lines.js",
+    "clients.js",
+    "summary.js",
+    "curves.js",
+    "weights.js",
+    "bands.js",
+    "gamma.js",
+    "gallery.js",
+    "evidence.js",
+    "theta.js",
+    "timing.js",
+    "details.js",
+    "page.js",
+)
+"""In the order in which they are run, as one."""
+
+
+def render(runs: Sequence[StoredRun], title: str | None = None, about: str = "") -> str:
+    """Return the page of one run or more; ``about`` is a paragraph below the title."""
+    data = page_data(runs)
+    heading = title or title_of(runs)
+    says = data["overall"] if len(runs) > 1 else data["runs"][0]["verdict"]
+    style = "\n".join(map(_asset, STYLES))
+    library, script = f"/*\n{_asset(LICENCE)}*/\n{_asset(LIBRARY)}", _script()
+    return _filled(
+        _asset("page.html"),
+        {
+            "policy": _policy([style], [library, script]),
+            "title": escape(heading),
+            "about": escape(about),
+            "verdict": escape(says),
+            "style": style,
+            "library": library,
+            "script": script,
+            "data": json.dumps(data, separators=(",", ":"), allow_nan=False).replace(
+                "<", "\\u003c"
+            ),
+        },
+    )
+
+
+def write_page(
+    path: Path, runs: Sequence[StoredRun], title: str | None = None, about: str = ""
+) -> None:
+    """Write the page."""
+    write_text(path, render(runs, title, about))
+
+
+def _script() -> str:
+    parts = "\n".join(map(_asset, SCRIPTS))
+    return f'(() => {{\n"use strict";\n{parts}}})();'
+
+
+def _policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
+    """Return a policy that lets these styles and scripts work, pictures be in the page, no more."""
+    style, script = (" ".join(map(_digest, texts)) for texts in (styles, scripts))
+    return (
+        f"default-src 'none'; script-src {script}; style-src {style}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _filled(template: str, values: Mapping[str, str]) -> str:
+    """Put values into their places; what is put in is not looked at again."""
+    pieces = template.split("{{")
+    filled = [pieces[0]]
+    for piece in pieces[1:]:
+        name, _, rest = piece.partition("}}")
+        filled += [values[name], rest]
+    return "".join(filled)
+
+
+def _asset(name: str) -> str:
+    return files(__package__).joinpath("assets", *name.split("/")).read_text(encoding="utf-8")

@@ -1,0 +1,181 @@
+"""A stored run: what its folder tells, be it unfinished, old or a little damaged."""
+
+import dataclasses
+import json
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from datadefense.experiments.assembly import POISONED
+from datadefense.experiments.experiment import read_toml
+from datadefense.experiments.floor import Floor, cached_floor, read_floor
+from datadefense.experiments.gallery import Shown, read_gallery
+from datadefense.experiments.report.reported import numbers
+from datadefense.experiments.report.verdict import Figures
+from datadefense.experiments.run_folder import (
+    CONFIG,
+    FLOOR,
+    GALLERY,
+    ROUNDS,
+    SUMMARY,
+    read_rounds,
+)
+from datadefense.experiments.summary import Summary, success_rates, summarise
+from datadefense.files import FileError
+from datadefense.simulation.rounds import RoundRecord
+
+TEXTS = ("setup", "scale", "defense", "attack")
+"""Figures that are words."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run as it was found.
+
+    Args:
+        name: of its folder.
+        config: the text of its configuration; empty if there is none.
+        choices: the fields of the configuration that could be read.
+        records: its rounds.
+        figures: its summary, or as much of it as the rounds tell; None if none was evaluated.
+        floor: what fedavg scores when nobody attacks, if that is known.
+        gallery: what its defense set looks like, if that was kept.
+        notes: what is missing or odd, in sentences for people.
+    """
+
+    name: str
+    config: str
+    choices: Mapping[str, Any]
+    records: Sequence[RoundRecord]
+    figures: Figures | None
+    floor: Floor | None
+    gallery: Sequence[Shown] | None
+    notes: Sequence[str]
+
+
+def read_run(folder: Path) -> StoredRun:
+    """Read a run from its folder; only the rounds must be there."""
+    records, notes = _records(folder)
+    config, choices = _config(folder, notes)
+    gallery = read_gallery(folder / GALLERY)
+    if gallery is None and any(numbers(record, "gamma") for record in records):
+        notes.append(
+            f"There is no readable {GALLERY} in the folder: what the examples look like, and which "
+            "of them are known clean or poisoned, cannot be shown."
+        )
+    floor = _floor(folder)
+    figures = _stored_figures(folder, records)
+    if figures is None:
+        figures = _computed_figures(folder, records, floor, gallery or ())
+        wanted, done = choices.get("rounds"), len(records)
+        if isinstance(wanted, int) and done < wanted:
+            notes.insert(0, f"This run is not finished: {done} of {wanted} rounds are there.")
+        elif figures is None or figures["asr_floor_percent"] is None:
+            notes.insert(0, f"This run is not finished: there is no {SUMMARY} yet.")
+    name = folder.resolve().name
+    return StoredRun(name, config, choices, records, figures, floor, gallery, notes)
+
+
+def _records(folder: Path) -> tuple[list[RoundRecord], list[str]]:
+    """Return the rounds, and a note if there are lines that cannot be read."""
+    if not folder.is_dir():
+        raise FileError(f"{folder} is not a folder")
+    if not (folder / ROUNDS).is_file():
+        raise FileError(f"{folder} holds no run: there is no {ROUNDS}")
+    try:
+        records = read_rounds(folder)
+    except UnicodeDecodeError as error:
+        raise FileError(f"{folder / ROUNDS} is not a text: {error}") from error
+    for record in records:
+        if not _is_whole(record):
+            raise FileError(f"{folder / ROUNDS}: round {record.round!r} is damaged")
+    lines = len((folder / ROUNDS).read_text(encoding="utf-8").splitlines())
+    if lines == len(records):
+        return records, []
+    return records, [f"{lines - len(records)} lines of {ROUNDS} cannot be read and are left out."]
+
+
+def _is_whole(record: Any) -> bool:
+    """Say whether the parts of a record have the form that they should have."""
+    report, evidence, seconds = record.report, record.evidence, record.seconds
+    if not all(isinstance(part, dict) for part in (report, evidence, seconds)):
+        return False
+    columns = [*evidence.values(), *([] if record.weights is None else [record.weights])]
+    if not all(isinstance(one, list) for one in [record.clients, record.attackers, *columns]):
+        return False
+    single = [record.ma_percent, record.asr_percent, *seconds.values()]
+    return (
+        isinstance(record.round, int)
+        and all(isinstance(name, int | str) for name in [*record.clients, *record.attackers])
+        and all(len(column) == len(record.clients) for column in columns)
+        and all(_is_number(value) for column in columns for value in column)
+        and all(_is_number(value) for value in single if value is not None)
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
+
+
+def _config(folder: Path, notes: list[str]) -> tuple[str, dict[str, Any]]:
+    """Return the configuration as text, and what could be read of it."""
+    try:
+        text = (folder / CONFIG).read_text(encoding="utf-8")
+        return text, tomllib.loads(text)
+    except (OSError, ValueError) as error:
+        notes.append(f"{CONFIG} is missing or damaged: {type(error).__name__}.")
+        return "", {}
+
+
+def _floor(folder: Path) -> Floor | None:
+    """Return the floor that the run has stored, or the one in the cache."""
+    stored = read_floor(folder / FLOOR)
+    if stored is not None:
+        return stored
+    try:
+        return read_floor(cached_floor(read_toml(folder / CONFIG)))
+    except (ValueError, OSError):
+        return None
+
+
+def _stored_figures(folder: Path, records: Sequence[RoundRecord]) -> Figures | None:
+    """Return the summary, if it is there, whole, and of these rounds."""
+    try:
+        summary = Summary(**json.loads((folder / SUMMARY).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+    figures = _plain(summary)
+    whole = all(
+        isinstance(value, str) if name in TEXTS else value is None or _is_number(value)
+        for name, value in figures.items()
+    )
+    return figures if whole and records and summary.rounds == records[-1].round else None
+
+
+def _computed_figures(
+    folder: Path,
+    records: Sequence[RoundRecord],
+    floor: Floor | None,
+    gallery: Sequence[Shown],
+) -> Figures | None:
+    """Return the figures as the rounds tell them; without the floor where that is not known."""
+    poisoned = {place for place, one in enumerate(gallery) if one.provenance == POISONED}
+    if not success_rates(records):
+        return None
+    try:
+        experiment = read_toml(folder / CONFIG)
+    except (ValueError, OSError):
+        return None
+    percent = math.nan if floor is None else floor.asr_percent
+    return _plain(summarise(experiment, records, percent, poisoned, None))
+
+
+def _plain(summary: Summary) -> dict[str, Any]:
+    """Return a summary by name, with None for what is not a number."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in dataclasses.asdict(summary).items()
+    }

@@ -1,0 +1,82 @@
+"""Verdicts on runs, in plain sentences: was the backdoor kept out, and at what cost?"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+Figures = Mapping[str, Any]
+"""Of a run, by the names of `Summary`; None where a figure is not known."""
+Outcome = Literal["kept out", "partly", "got in", "calm", "unknown"]
+KEPT_OUT, GOT_IN = 5, 50
+"""Percentage points above the floor up to which, and from which, a backdoor counts as such."""
+SENTENCES: Mapping[Outcome, str] = {
+    "kept out": "The backdoor was kept out.",
+    "partly": "The backdoor got in partly.",
+    "got in": "The backdoor got in.",
+    "calm": "Nobody attacked.",
+    "unknown": "Whether the backdoor was kept out is not known yet.",
+}
+
+
+def outcome(figures: Figures | None) -> Outcome:
+    """Return what became of the backdoor."""
+    if figures is not None and figures["attack"] == "none":
+        return "calm"
+    if figures is None or figures["excess_asr_percent"] is None:
+        return "unknown"
+    excess = figures["excess_asr_percent"]
+    return "kept out" if excess <= KEPT_OUT else "got in" if excess >= GOT_IN else "partly"
+
+
+def verdict(figures: Figures | None, calm_accuracy: float | None = None) -> str:
+    """Say whether the backdoor was kept out, and what became of the accuracy.
+
+    ``calm_accuracy`` is that of fedavg when nobody attacks, in percent, if it is known.
+    """
+    found = outcome(figures)
+    if figures is None:
+        return "No round has been evaluated yet."
+    return " ".join([SENTENCES[found], _success(figures, found), _accuracy(figures, calm_accuracy)])
+
+
+def overall(labels: Sequence[str], outcomes: Sequence[Outcome]) -> str:
+    """Say of several runs who kept the backdoor out and who did not."""
+    said: list[str] = []
+    for kind, words in (
+        ("kept out", "kept the backdoor out"),
+        ("partly", "let it in partly"),
+        ("got in", "let it in"),
+        ("calm", "had no attack to stand"),
+        ("unknown", "cannot be judged yet"),
+    ):
+        names = [label for label, found in zip(labels, outcomes, strict=True) if found == kind]
+        if names:
+            said.append(f"{_listed(names)} {words}.")
+    return " ".join(said)
+
+
+def _success(figures: Figures, found: Outcome) -> str:
+    rate, floor = figures["asr_percent"], figures["asr_floor_percent"]
+    if found == "calm":
+        return f"{rate:.1f} % of the poisoned examples get the attacker's label anyway."
+    against = "" if floor is None else f", against {floor:.1f} % when nobody attacks"
+    return f"{rate:.1f} % of unseen poisoned examples got the attacker's label{against}."
+
+
+def _accuracy(figures: Figures, calm: float | None) -> str:
+    accuracy = figures["ma_percent"]
+    if calm is None:
+        return f"The accuracy on the main task is {accuracy:.1f} %."
+    cost = calm - accuracy
+    change = (
+        "about the same as"
+        if abs(cost) < 0.5
+        else f"{abs(cost):.1f} points {'less' if cost > 0 else 'more'} than"
+    )
+    return (
+        f"The accuracy on the main task is {accuracy:.1f} %, {change} the {calm:.1f} % of plain "
+        "averaging when nobody attacks."
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,50 @@
+"""The audit trail: one line of JSON a round, with each node's verdict, weight and features."""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from datadefense.gate import Admission
+from datadefense.round import Aggregate
+
+
+def audit_line(index: int, admission: Admission, result: Aggregate[Any]) -> dict[str, Any]:
+    """Return what happened to each node in a round, as plain values."""
+    ids = admission.round.client_ids if admission.round is not None else ()
+    counts = admission.round.num_examples.tolist() if admission.round is not None else []
+    weights = None if result.weights is None else result.weights.tolist()
+    reasons = result.report.get("reasons", [""] * len(ids))
+    nodes: list[dict[str, Any]] = []
+    for row, node in enumerate(ids):
+        weight = None if weights is None else weights[row]
+        features = {name: float(values[row]) for name, values in result.evidence.items()}
+        verdict = "excluded" if weight == 0 else "counted"
+        nodes.append(
+            {
+                "node": node,
+                "verdict": verdict,
+                "weight": weight,
+                "examples": counts[row],
+                "features": features,
+                "reason": reasons[row],
+            }
+        )
+    nodes += [
+        {"node": one.client_id, "verdict": "rejected", "reason": one.reason}
+        for one in admission.rejected
+    ]
+    rest = {
+        key: value for key, value in result.report.items() if key not in ("reasons", "rejected")
+    }
+    return {"round": index, "time": time.time(), "nodes": nodes, "report": rest}
+
+
+def append_line(path: Path, line: dict[str, Any]) -> None:
+    """Add a line to the trail, on the disk before this returns."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as trail:
+        trail.write(json.dumps(line) + "\n")
+        trail.flush()
+        os.fsync(trail.fileno())

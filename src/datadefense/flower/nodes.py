@@ -1,0 +1,102 @@
+"""Nodes that are there: waiting for them with a limit, and a grid that does not change."""
+
+import copy
+import logging
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from flwr.app import Message, RecordDict
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Strategy
+
+logger = logging.getLogger(__name__)
+
+
+class TooFewNodesError(RuntimeError):
+    """Fewer nodes than the stated minimum are connected, and the time to wait is over."""
+
+
+def wait_for_nodes(grid: Grid, wanted: int, least: int, seconds: float) -> list[int]:
+    """Return the connected nodes: ``wanted`` of them, or after some time at least ``least``."""
+    ends = time.monotonic() + seconds
+    while True:
+        nodes = sorted(grid.get_node_ids())
+        if len(nodes) >= wanted:
+            return nodes
+        if time.monotonic() >= ends:
+            break
+        time.sleep(min(1.0, max(0.0, ends - time.monotonic())))
+    if len(nodes) < least:
+        raise TooFewNodesError(
+            f"{len(nodes)} nodes are connected after {seconds:g} s, min_nodes is {least}: "
+            "start more, or lower it"
+        )
+    logger.warning("going on with %d nodes where %d were wanted", len(nodes), wanted)
+    return nodes
+
+
+class Present(Grid):
+    """A grid on which the given nodes are connected, whatever happens meanwhile.
+
+    Flower's strategies wait without a limit if a node leaves while they choose.
+    """
+
+    def __init__(self, grid: Grid, nodes: list[int]) -> None:
+        self._grid, self._nodes = grid, nodes
+
+    def get_node_ids(self) -> Iterable[int]:
+        """Return the nodes."""
+        return list(self._nodes)
+
+    def set_run(self, run: Any) -> None:
+        """Leave that to the grid."""
+        self._grid.set_run(run)
+
+    @property
+    def run(self) -> Any:
+        """Return the grid's run."""
+        return self._grid.run
+
+    def create_message(
+        self,
+        content: RecordDict,
+        message_type: str,
+        dst_node_id: int,
+        group_id: str,
+        ttl: float | None = None,
+    ) -> Message:
+        """Leave that to the grid."""
+        return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        """Leave that to the grid."""
+        return self._grid.push_messages(messages)
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        """Leave that to the grid."""
+        return self._grid.pull_messages(message_ids)
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
+        """Leave that to the grid."""
+        return self._grid.send_and_receive(messages, timeout=timeout)
+
+
+MINIMA = ("min_available_nodes", "min_train_nodes", "min_evaluate_nodes")
+"""Numbers of nodes below which Flower's strategies wait."""
+
+
+def wanted_nodes(strategy: Strategy) -> int:
+    """Return how many nodes a strategy waits for."""
+    return max([1, *(int(getattr(strategy, name, 0)) for name in MINIMA)])
+
+
+def content_with(strategy: Strategy, nodes: int) -> Strategy:
+    """Return a copy of a strategy that takes as many nodes as there are."""
+    changed = copy.copy(strategy)
+    for name in MINIMA:
+        if hasattr(changed, name):
+            setattr(changed, name, min(int(getattr(changed, name)), nodes))
+    return changed

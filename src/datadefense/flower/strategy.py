@@ -1,0 +1,258 @@
+"""A Flower strategy that lets a defense decide what the next model is."""
+
+import dataclasses
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import FedAvg, Result, Strategy
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from datadefense.defended_round import defend
+from datadefense.defense_set import DefenseSet
+from datadefense.defenses import create
+from datadefense.defenses.base import Defense
+from datadefense.examples import Examples
+from datadefense.flower.arrays import make_record, read_record
+from datadefense.flower.audit import append_line, audit_line
+from datadefense.flower.nodes import Present, content_with, wait_for_nodes, wanted_nodes
+from datadefense.flower.replies import agreeing, contents_of, submission_of
+from datadefense.gate import Admission, Gate
+from datadefense.params import BufferPolicy, Layout, predictor
+from datadefense.round import Aggregate
+from datadefense.server import Server
+from datadefense.settings import number, whole
+from datadefense.storage import load_state, save_state
+
+logger = logging.getLogger(__name__)
+STATE, TRAIL = "state.safetensors", "audit.jsonl"
+"""Files of a strategy's folder."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """Where a run stands after a round: all that is needed to go on from here."""
+
+    params: Float[Tensor, " dim"]
+    state: Any
+    round: int
+
+
+@dataclass(slots=True, eq=False)
+class Desk:
+    """What the strategy works with in a run, made from the first model that is sent."""
+
+    gate: Gate
+    server: Server
+    buffers: dict[str, Tensor]
+    kept: Kept
+    sent: list[Message]
+
+
+class DefendedStrategy(Strategy):
+    """Put a defense in the place where another strategy averages.
+
+    Sampling, configuration, metrics and evaluation stay those of ``inner``. The model that was sent
+    is remembered, every reply passes the gate on its own, and one bad reply never ends a run. The
+    node id is the identity of a reply; it is not trusted, and no defense depends on it.
+
+    Args:
+        defense: a defense, or the name of one.
+        inner: the strategy whose averaging is replaced; by default Flower's FedAvg.
+        model: the architecture, for defenses that try models out on the server.
+        defense_set: the server's examples, for DataDefense.
+        clean: examples known to be clean, for FLTrust; by default those of the defense set.
+        seed: root of the defense's randomness.
+        buffers: what happens to BatchNorm's statistics and to integer arrays: ``refuse`` the model,
+            ``keep`` the server's, or ``aggregate`` the floating ones.
+        max_examples: greatest number of examples that a node may claim.
+        min_nodes: fewest nodes that a round is run with; below, the run ends with an error.
+        wait_seconds: how long to wait for the nodes that ``inner`` wants, each round.
+        folder: where state and audit trail are kept; None keeps nothing. A run that finds a state
+            there goes on from it.
+    """
+
+    def __init__(
+        self,
+        defense: Defense[Any] | str,
+        *,
+        inner: Strategy | None = None,
+        model: nn.Module | None = None,
+        defense_set: DefenseSet | None = None,
+        clean: Examples | None = None,
+        seed: int = 0,
+        buffers: BufferPolicy = "refuse",
+        max_examples: int = 1_000_000,
+        min_nodes: int = 2,
+        wait_seconds: float = 60.0,
+        folder: Path | str | None = None,
+    ) -> None:
+        self.defense = create(defense) if isinstance(defense, str) else defense
+        self.inner = FedAvg() if inner is None else inner
+        self.model, self.defense_set, self.clean = model, defense_set, clean
+        if clean is None and defense_set is not None:
+            self.clean = defense_set.examples.take(defense_set.known_clean.nonzero().flatten())
+        self.seed, self.buffers, self.max_examples = seed, buffers, max_examples
+        self.min_nodes, self.wait_seconds = min_nodes, wait_seconds
+        whole("min_nodes", min_nodes, 1)
+        whole("max_examples", max_examples, 1)
+        number("wait_seconds", wait_seconds, minimum=0)
+        self.folder = None if folder is None else Path(folder)
+        self.arrays_key = str(getattr(self.inner, "arrayrecord_key", "arrays"))
+        self.count_key = str(getattr(self.inner, "weighted_by_key", "num-examples"))
+        self._desk: Desk | None = None
+        self._before = 0
+
+    def summary(self) -> None:
+        """Log which defense runs, then what the inner strategy has to say."""
+        logger.info("defense: %s", self.defense)
+        self.inner.summary()
+
+    def start(  # noqa: PLR0917 - the signature is Flower's
+        self,
+        grid: Grid,
+        initial_arrays: ArrayRecord,
+        num_rounds: int = 3,
+        timeout: float = 3600,
+        train_config: ConfigRecord | None = None,
+        evaluate_config: ConfigRecord | None = None,
+        evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
+    ) -> Result:
+        """Run the rounds as Flower does; with a state in the folder, those that are left."""
+        self._desk = self._open(initial_arrays)
+        before = self._before = self._desk.kept.round
+        arrays = initial_arrays if before == 0 else self._record(self._desk)
+        if before:
+            logger.warning("going on after round %d of %s", before, self.folder)
+
+        def evaluate(index: int, current: ArrayRecord) -> MetricRecord | None:
+            return None if evaluate_fn is None else evaluate_fn(index + before, current)
+
+        result = Strategy.start(
+            self,
+            grid,
+            arrays,
+            max(0, num_rounds - before),
+            timeout,
+            train_config,
+            evaluate_config,
+            evaluate,
+        )
+        if before >= num_rounds:
+            result.arrays = arrays
+        return _renumbered(result, before)
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Choose nodes as the inner strategy does, among those that are there in time."""
+        desk = self._desk or self._open(arrays)
+        self._desk = desk
+        nodes = self._nodes(grid)
+        inner = content_with(self.inner, len(nodes))
+        index = server_round + self._before
+        messages = inner.configure_train(index, arrays, config, Present(grid, nodes))
+        desk.sent = list(messages)
+        return desk.sent
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Let the gate and the defense make the next model of the replies."""
+        desk = self._desk
+        if desk is None:
+            raise RuntimeError("aggregate_train was called before configure_train")
+        index = server_round + self._before
+        sent = {one.metadata.message_id: one.metadata.dst_node_id for one in desk.sent}
+        came = sorted(replies, key=lambda reply: reply.metadata.src_node_id)
+        submissions = (
+            submission_of(reply, sent, self.arrays_key, self.count_key) for reply in came
+        )
+        admission = desk.gate.admit(index, desk.kept.params, submissions, expected=len(desk.sent))
+        result = defend(self.defense, desk.kept.state, admission, desk.kept.params, desk.server)
+        desk.kept = Kept(result.params, result.state, index)
+        metrics = self._metrics(came, admission, result)
+        self._keep(desk.kept, audit_line(index, admission, result))
+        return self._record(desk), metrics
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Choose nodes as the inner strategy does; none where there are too few."""
+        if getattr(self.inner, "fraction_evaluate", 1.0) == 0.0:
+            return []
+        nodes = sorted(grid.get_node_ids())
+        inner = content_with(self.inner, len(nodes))
+        index = server_round + self._before
+        return inner.configure_evaluate(index, arrays, config, Present(grid, nodes))
+
+    def aggregate_evaluate(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> MetricRecord | None:
+        """Let the inner strategy average the metrics that agree in form."""
+        came = [reply for reply in replies if not reply.has_error()]
+        good = {id(one) for one in agreeing([reply.content for reply in came], self.count_key)}
+        agreed = [reply for reply in came if id(reply.content) in good]
+        if len(agreed) < len(came):
+            logger.warning("%d evaluations do not fit the rest", len(came) - len(agreed))
+        return self.inner.aggregate_evaluate(server_round + self._before, agreed)
+
+    def _open(self, arrays: ArrayRecord) -> Desk:
+        """Read the first model, prepare the defense, and take up a state that was kept."""
+        tensors = {name: tensor.clone() for name, tensor in read_record(arrays).items()}
+        layout = Layout.of_state_dict(tensors, self.buffers)
+        params = layout.flatten(tensors)
+        predict = None if self.model is None else predictor(self.model, layout)
+        server = Server(predict, self.clean, self.seed, self.defense_set)
+        kept = Kept(params, self.defense.init(server, params), 0)
+        if self.folder is not None and (self.folder / STATE).exists():
+            kept = load_state(self.folder / STATE, like=kept)
+        gate = Gate(layout, max_examples=self.max_examples, sends="models")
+        return Desk(gate, server, {name: tensors[name] for name in layout.kept}, kept, [])
+
+    def _nodes(self, grid: Grid) -> list[int]:
+        wanted = max(wanted_nodes(self.inner), self.min_nodes)
+        return wait_for_nodes(grid, wanted, self.min_nodes, self.wait_seconds)
+
+    def _record(self, desk: Desk) -> ArrayRecord:
+        return make_record({**desk.gate.layout.unflatten(desk.kept.params), **desk.buffers})
+
+    def _keep(self, kept: Kept, line: dict[str, Any]) -> None:
+        """Write the trail, then the state: a round is done when its state is there."""
+        if self.folder is None:
+            return
+        append_line(self.folder / TRAIL, line)
+        save_state(self.folder / STATE, kept)
+
+    def _metrics(
+        self, came: list[Message], admission: Admission, result: Aggregate[Any]
+    ) -> MetricRecord:
+        """Return the inner strategy's metrics of those admitted, and the defense's own."""
+        ids = admission.round.client_ids if admission.round is not None else ()
+        contents = [one for node, one in contents_of(came).items() if node in ids]
+        metrics = MetricRecord()
+        average = getattr(self.inner, "train_metrics_aggr_fn", None)
+        agreed = agreeing(contents, self.count_key)
+        if average is not None and agreed:
+            metrics = average(agreed, self.count_key)
+        metrics["defense-admitted"] = len(ids)
+        metrics["defense-rejected"] = len(admission.rejected)
+        if result.weights is not None:
+            metrics["defense-excluded"] = int((result.weights == 0).sum())
+            metrics["defense-weights"] = [float(weight) for weight in result.weights]
+            metrics["defense-nodes"] = [int(node) for node in ids]
+        return metrics
+
+
+def _renumbered(result: Result, before: int) -> Result:
+    """Return the result with the rounds' own numbers."""
+    for one in dataclasses.fields(result):
+        series = getattr(result, one.name)
+        if isinstance(series, dict):
+            setattr(result, one.name, {index + before: value for index, value in series.items()})
+    return result

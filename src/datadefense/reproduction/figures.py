@@ -1,0 +1,131 @@
+"""Figures of a study, drawn from its cells: curves by round, and bars beside the paper's."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from datadefense.reproduction.paper import published
+from datadefense.reproduction.study import Cell, Study
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
+"""Okabe and Ito's, which colour-blind people can tell apart."""
+LINES = ("-", "--", "-.", ":")
+
+
+def draw(study: Study, cells: Sequence[Cell], path: Path) -> bool:
+    """Draw the study's figure into a PNG file; say whether there was anything to draw."""
+    if not study.figure or not cells:
+        return False
+    if study.figure == "bars":
+        paper = published(study.name)
+        figure = _bars(cells, {} if paper is None else paper.figures)
+    else:
+        figure = BY_ROUND[study.figure](cells)
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    return True
+
+
+def _curve(cell: Cell, name: str) -> tuple[list[float], list[float]]:
+    """Return a curve's mean over the seeds that have it, round by round."""
+    found: dict[float, list[float]] = {}
+    for result, _ in cell.runs:
+        for index, value in result.curves.get(name, ()):
+            found.setdefault(index, []).append(value)
+    rounds = sorted(found)
+    return rounds, [fmean(found[index]) for index in rounds]
+
+
+def _finish(panel: Axes, title: str, unit: str) -> None:
+    panel.set_title(title, fontsize=10, loc="left")
+    panel.set_xlabel("round")
+    panel.set_ylabel(unit)
+    panel.grid(alpha=0.3)
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def _by_round(cells: Sequence[Cell]) -> Figure:
+    """Accuracy and success rate by round, a panel each for what the first label says."""
+    groups = list(dict.fromkeys(cell.point.labels[0] for cell in cells))
+    figure = Figure(figsize=(5 * len(groups), 6), layout="constrained")
+    panels = figure.subplots(2, len(groups), squeeze=False)
+    for column, group in enumerate(groups):
+        inside = [cell for cell in cells if cell.point.labels[0] == group]
+        for row, (name, words) in enumerate((("ma_percent", "MA"), ("asr_percent", "ASR"))):
+            panel = panels[row][column]
+            for place, cell in enumerate(inside):
+                panel.plot(
+                    *_curve(cell, name),
+                    label=" ".join(cell.point.labels[1:]) or group,
+                    color=COLOURS[place % len(COLOURS)],
+                    linestyle=LINES[place % len(LINES)],
+                )
+            _finish(panel, f"{words}, {group}", "%")
+        panels[1][column].set_ylim(-3, 103)
+        panels[1][column].legend(fontsize=8, frameon=False)
+    return figure
+
+
+def _hits(cells: Sequence[Cell]) -> Figure:
+    """Share of the poisoned examples that the detector marked, by round."""
+    figure = Figure(figsize=(6, 3.4), layout="constrained")
+    panel = figure.subplots()
+    for place, cell in enumerate(cells):
+        label = " ".join(cell.point.labels)
+        panel.plot(*_curve(cell, "hits_percent"), label=label, color=COLOURS[place])
+    _finish(panel, "poisoned examples that the detector marked", "%")
+    panel.set_ylim(-3, 103)
+    panel.legend(fontsize=8, frameon=False)
+    return figure
+
+
+def _gaps(cells: Sequence[Cell]) -> Figure:
+    """Attackers' weight less that of honest clients: least, mean and greatest, by round."""
+    figure = Figure(figsize=(5 * len(cells), 3.4), layout="constrained")
+    panels = figure.subplots(1, len(cells), squeeze=False)
+    for place, cell in enumerate(cells):
+        panel = panels[0][place]
+        for name, words, style in (
+            ("gap_max", "greatest", "v"),
+            ("gap_mean", "mean", "o"),
+            ("gap_min", "least", "^"),
+        ):
+            panel.plot(*_curve(cell, name), style, label=words, markersize=4, linestyle=":")
+        panel.axhline(0, color="0.6", linewidth=0.8)
+        _finish(panel, " ".join(cell.point.labels), "attacker's weight less honest")
+        panel.legend(fontsize=8, frameon=False)
+    return figure
+
+
+def _bars(cells: Sequence[Cell], known: Mapping[tuple[str, ...], tuple[float, float]]) -> Figure:
+    """Success rates, a panel a setup, the floor dotted, the paper's as dots."""
+    setups = list(dict.fromkeys(cell.point.labels[0] for cell in cells))
+    figure = Figure(figsize=(2.2 * len(setups) + 1.5, 4.6), layout="constrained")
+    panels = figure.subplots(1, len(setups), sharey=True, squeeze=False)
+    names = list(dict.fromkeys(cell.point.labels[1] for cell in cells))[::-1]
+    for panel, setup in zip(panels[0], setups, strict=True):
+        for cell in (one for one in cells if one.point.labels[0] == setup):
+            line = names.index(cell.point.labels[1])
+            rate = fmean(cell.values("asr_percent"))
+            own = cell.point.labels[1].startswith("datadefense")
+            panel.barh(line, max(rate, 0.4), color=COLOURS[0] if own else "#b9c3cf")
+            if cell.point.labels in known:
+                panel.plot(known[cell.point.labels][1], line, "o", color=COLOURS[1], markersize=4)
+            floor = fmean(cell.values("asr_floor_percent"))
+            panel.axvline(floor, color="0.5", linewidth=0.7, linestyle=":")
+        panel.set_xlim(0, 104)
+        panel.set_title(setup, fontsize=9)
+        panel.set_yticks(range(len(names)), names, fontsize=8)
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0][0].set_xlabel("ASR %; dots: the paper's; dotted: floor", fontsize=8, loc="left")
+    return figure
+
+
+BY_ROUND: Mapping[str, Callable[[Sequence[Cell]], Figure]] = {
+    "by-round": _by_round,
+    "hits": _hits,
+    "gaps": _gaps,
+}
+"""Kinds of figures that show curves, by name."""

@@ -1,0 +1,77 @@
+"""``datadefense compare`` and ``export``."""
+
+import csv
+import dataclasses
+import json
+
+import pytest
+from tests.experiments.summaries import SUMMARY
+
+from datadefense.experiments.experiment import Experiment, write_toml
+from datadefense.simulation.rounds import RoundRecord
+
+ROUNDS = [
+    RoundRecord(1, ["a", 4], ["a"], [0.0, 1.0], {}, {}, 90.0, 2.0, {"training": 1.0}),
+    RoundRecord(
+        2, [5, 4], ["b"], None, {}, {"rejected": [{"client": "b", "reason": "NaN"}]}, None, None
+    ),
+]
+
+
+@pytest.fixture
+def folder_of(tmp_path):
+    def make(name, **changes):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "config.toml").write_text(write_toml(Experiment(rounds=2, **changes)))
+        lines = [json.dumps(dataclasses.asdict(record)) + "\n" for record in ROUNDS]
+        (folder / "rounds.jsonl").write_text("".join(lines))
+        summary = dataclasses.replace(SUMMARY, rounds=2, **changes)
+        (folder / "summary.json").write_text(json.dumps(dataclasses.asdict(summary)))
+        return folder
+
+    return make
+
+
+def test_runs_side_by_side_and_where_they_differ(typed, folder_of, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    one, two = folder_of("one", defense="krum"), folder_of("two", defense="median")
+    ended = typed("compare", one, two)
+    assert ended.code == 0
+    lines = [line.split() for line in ended.out.splitlines()]
+    assert ["one", "krum", "91.5", "80.0", "1.0", "79.0", "0.50"] in lines
+    assert ["defense", "krum", "median"] in lines
+    assert not any(line[:1] == ["seed"] for line in lines)
+
+
+def test_what_is_not_a_run_is_one_line(typed, tmp_path):
+    ended = typed("compare", tmp_path)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"error: {tmp_path} holds no run: there is no rounds.jsonl\n"
+
+
+def rows_of(path):
+    if path.suffix == ".csv":
+        with path.open(newline="") as file:
+            return list(csv.DictReader(file))
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    return pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist()
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_rounds_as_a_table(typed, folder_of, tmp_path, ending):
+    out = tmp_path / f"rounds.{ending}"
+    assert typed("export", folder_of("run"), out).code == 0
+    first, second = rows_of(out)
+    empty = "" if ending == "csv" else None
+    assert [float(first[key]) for key in ("round", "ma_percent", "attackers_weight")] == [1, 90, 0]
+    assert float(first["excluded"]) == 1
+    assert float(second["rejected"]) == 1
+    for key in ("ma_percent", "attackers_weight", "excluded", "seconds_training"):
+        assert second[key] == empty
+
+
+def test_an_unknown_ending(typed, folder_of, tmp_path):
+    ended = typed("export", folder_of("run"), tmp_path / "rounds.xlsx")
+    assert ended.err == "error: the file must end in .csv, .jsonl or .parquet, got rounds.xlsx\n"

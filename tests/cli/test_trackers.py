@@ -1,0 +1,123 @@
+"""Trackers are told of every round; fakes stand in for what is not installed."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from datadefense.cli import trackers
+from datadefense.experiments.experiment import Experiment
+from datadefense.settings import SettingsError
+from datadefense.simulation.rounds import RoundRecord
+
+RECORD = RoundRecord(
+    round=7,
+    clients=["a", 1, 2],
+    attackers=["a", "rejected"],
+    weights=[0.25, 0.75, 0.0],
+    evidence={},
+    report={},
+    ma_percent=90.0,
+    asr_percent=None,
+    seconds={"training": 1.5},
+)
+FIGURES = {
+    "ma_percent": 90.0,
+    "attackers": 2.0,
+    "attackers_weight": 0.25,
+    "clients_excluded": 1.0,
+    "seconds_training": 1.5,
+}
+
+
+class Fake:
+    """Stands in for all three libraries and writes down what it is told."""
+
+    def __init__(self):
+        self.told, self.closed, self.config = [], 0, None
+
+    def add_text(self, name, text):
+        self.config = text
+
+    def add_scalar(self, name, value, step):
+        self.told.append((step, name, value))
+
+    def close(self):
+        self.closed += 1
+
+    finish = close
+
+    def log(self, figures, step):
+        self.told += [(step, *item) for item in figures.items()]
+
+    def log_metrics(self, figures, step):
+        self.log(figures, step)
+
+    def log_params(self, config):
+        self.config = config
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    one = Fake()
+    modules = {
+        "torch.utils.tensorboard": SimpleNamespace(SummaryWriter=lambda folder: one),
+        "mlflow": SimpleNamespace(
+            start_run=lambda run_name: one, log_params=one.log_params, log_metrics=one.log_metrics
+        ),
+        "wandb": SimpleNamespace(init=lambda **words: one.log_params(words["config"]) or one),
+    }
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    return one
+
+
+def test_figures_of_a_round():
+    assert trackers.figures_of(RECORD) == FIGURES
+
+
+@pytest.mark.parametrize("name", trackers.TRACKERS)
+def test_each_is_told_of_the_round_and_of_the_configuration(fake, name, tmp_path):
+    trackers.check([name])
+    with trackers.tracked([name], Experiment(rounds=77), tmp_path) as tell:
+        tell(RECORD)
+        assert fake.closed == 0
+    assert sorted(fake.told) == sorted((7, *item) for item in FIGURES.items())
+    assert "77" in str(fake.config)
+    assert fake.closed == 1
+
+
+def test_several_at_once(fake, tmp_path):
+    with trackers.tracked(list(trackers.TRACKERS), Experiment(), tmp_path) as tell:
+        tell(RECORD)
+    assert len(fake.told) == 3 * len(FIGURES)
+    assert fake.closed == 3
+
+
+def test_one_that_refuses_to_begin(fake, monkeypatch, tmp_path):
+    def refuse(**_):
+        raise RuntimeError("no such server")
+
+    monkeypatch.setattr(sys.modules["wandb"], "init", refuse)
+    with (
+        pytest.raises(SettingsError, match="--log wandb cannot begin: no such server"),
+        trackers.tracked(["tensorboard", "wandb"], Experiment(), tmp_path),
+    ):
+        pass
+    assert fake.closed == 1
+
+
+def test_unknown_or_missing_is_said_before_anything_runs(typed, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    ended = typed("run", "--setup", "digits-edge", "--log", "wandb", "--out", tmp_path / "run")
+    assert ended.code == 2
+    assert ended.err == "error: --log wandb needs it: pip install 'datadefense[wandb]'\n"
+    ended = typed("run", "--setup", "digits-edge", "--log", "excel", "--out", tmp_path / "run")
+    assert "log must be one of tensorboard, mlflow, wandb, got 'excel'" in ended.err
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,93 @@
+"""A grid without a network: nodes are functions from the model they get to what they reply."""
+
+import itertools
+import os
+
+import numpy as np
+import pytest
+
+os.environ["FLWR_TELEMETRY_ENABLED"] = "0"
+pytest.importorskip("flwr")
+from flwr.app import ArrayRecord, Error, Message, MetricRecord, RecordDict
+from flwr.serverapp import Grid
+from flwr.supercore.task_identity import TaskIdentity
+
+TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1
+
+
+def reply(message, arrays, count=10, **metrics):
+    """A reply with a model, a claimed number of examples and metrics."""
+    content = RecordDict(
+        {
+            "arrays": arrays if isinstance(arrays, ArrayRecord) else record(arrays),
+            "metrics": MetricRecord({"num-examples": count, **metrics}),
+        }
+    )
+    return Message(content, reply_to=message)
+
+
+def record(arrays):
+    return ArrayRecord({name: _array(value) for name, value in arrays.items()})
+
+
+def _array(value):
+    from flwr.app import Array
+
+    return value if isinstance(value, Array) else Array(np.asarray(value))
+
+
+def model_in(message):
+    return {name: array.numpy() for name, array in message.content["arrays"].items()}
+
+
+def shifted(by, count=10, **metrics):
+    """A node that adds ``by`` to every value."""
+
+    def node(message):
+        return reply(
+            message,
+            {k: v + v.dtype.type(by) for k, v in model_in(message).items()},
+            count,
+            **metrics,
+        )
+
+    return node
+
+
+def failing(code=2, reason="out of order"):
+    """A node whose app raised."""
+    return lambda message: Message(Error(code, reason), reply_to=message)
+
+
+class FakeGrid(Grid):
+    """Nodes by number; one that is None is connected and never answers."""
+
+    def __init__(self, nodes):
+        self.nodes, self._ids = dict(nodes), itertools.count(1)
+        self.asked, self.rounds = [], []
+
+    def set_run(self, run):
+        raise NotImplementedError
+
+    @property
+    def run(self):
+        raise NotImplementedError
+
+    def create_message(self, *_):
+        raise NotImplementedError
+
+    push_messages = pull_messages = create_message
+
+    def get_node_ids(self):
+        return list(self.nodes)
+
+    def send_and_receive(self, messages, *, timeout=None):
+        replies = []
+        for message in messages:
+            message.metadata.__dict__["_message_id"] = str(next(self._ids))
+            self.asked.append(message)
+            self.rounds.append(message.content["config"]["server-round"])
+            node = self.nodes.get(message.metadata.dst_node_id)
+            if node is not None:
+                replies.append(node(message))
+        return replies

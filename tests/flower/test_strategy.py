@@ -1,0 +1,245 @@
+"""The strategy on a grid without a network: honest nodes, hostile ones, and none."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from flwr.app import ArrayRecord, Message, RecordDict
+from flwr.serverapp.exception import InconsistentMessageReplies
+from flwr.serverapp.strategy import FedAvg
+from tests.flower.fake_grid import FakeGrid, failing, model_in, record, reply, shifted
+
+from datadefense.flower import DefendedStrategy, TooFewNodesError
+from datadefense.settings import SettingsError
+
+START = {"w": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.zeros(2, np.float32)}
+HONEST = {node: shifted(0.1 * node, count=10 * node, loss=float(node)) for node in range(1, 6)}
+
+
+def started(nodes, defense="fedavg", rounds=1, start=START, **choices):
+    """Run some rounds and return the grid and the result."""
+    grid = FakeGrid(nodes)
+    strategy = DefendedStrategy(defense, wait_seconds=0, **choices)
+    return grid, strategy.start(grid, record(start), rounds)
+
+
+def values(result):
+    return {name: array.numpy() for name, array in result.arrays.items()}
+
+
+def test_with_honest_nodes_fedavg_is_flowers_fedavg():
+    _, ours = started(HONEST, rounds=3)
+    theirs = FedAvg().start(FakeGrid(HONEST), record(START), 3)
+    for name, array in values(theirs).items():
+        assert values(ours)[name] == pytest.approx(array, abs=1e-5)
+        assert values(ours)[name].dtype == array.dtype
+    assert ours.train_metrics_clientapp[2]["loss"] == pytest.approx(
+        theirs.train_metrics_clientapp[2]["loss"]
+    )
+    assert ours.train_metrics_clientapp[2]["defense-admitted"] == 5
+    assert ours.evaluate_metrics_clientapp.keys() == theirs.evaluate_metrics_clientapp.keys()
+
+
+def nan(message):
+    return reply(message, {name: array * np.nan for name, array in model_in(message).items()})
+
+
+def other_shape(message):
+    return reply(message, {"w": np.ones((3, 2), np.float32), "b": np.zeros(2, np.float32)})
+
+
+def missing(message):
+    return reply(message, {"w": START["w"]})
+
+
+def extra(message):
+    return reply(message, {**model_in(message), "more": np.ones(1, np.float32)})
+
+
+def other_dtype(message):
+    return reply(message, {name: array.astype(float) for name, array in model_in(message).items()})
+
+
+def empty(message):
+    return Message(RecordDict(), reply_to=message)
+
+
+def no_count(message):
+    content = RecordDict({"arrays": record(model_in(message))})
+    return Message(content, reply_to=message)
+
+
+BAD = {
+    "nan": (nan, "8 of 8 values are not finite"),
+    "shape": (other_shape, "w has shape"),
+    "missing": (missing, "missing tensors: 'b'"),
+    "extra": (extra, "unknown tensors: 'more'"),
+    "dtype": (other_dtype, "w has dtype"),
+    "empty": (empty, "no arrays under 'arrays'"),
+    "no count": (no_count, "num_examples is missing"),
+    "no examples": (shifted(0, count=0), "num_examples must be in"),
+    "less than none": (shifted(0, count=-800), "num_examples must be in"),
+    "a lie": (shifted(50, count=10**9), "num_examples must be in"),
+    "half an example": (shifted(0, count=0.5), "num_examples must be an integer"),
+    "error": (failing(2, "out of\norder"), "error 2: out of?order"),
+}
+
+
+@pytest.mark.parametrize(("node", "reason"), BAD.values(), ids=list(BAD))
+@pytest.mark.parametrize("defense", ["fedavg", "median", "multi-krum"])
+def test_one_bad_reply_costs_nothing_but_itself(node, reason, defense, tmp_path):
+    _, without = started(HONEST, defense)
+    _, result = started({**HONEST, 6: node}, defense, folder=tmp_path)
+    for name, array in values(without).items():
+        assert np.array_equal(values(result)[name], array)
+    assert result.train_metrics_clientapp[1]["defense-rejected"] == 1
+    (line,) = map(json.loads, (tmp_path / "audit.jsonl").read_text().splitlines())
+    assert [one["verdict"] for one in line["nodes"]] == ["counted"] * 5 + ["rejected"] or (
+        defense == "multi-krum"
+    )
+    assert line["nodes"][-1]["node"] == 6
+    assert reason in line["nodes"][-1]["reason"]
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty", "no count"])
+def test_flowers_own_strategy_ends_there(kind):
+    """So that one knows what the gate is for."""
+    with pytest.raises(InconsistentMessageReplies):
+        FedAvg().start(FakeGrid({**HONEST, 6: BAD[kind][0]}), record(START), 1)
+
+
+def test_flowers_own_strategy_takes_nan_for_the_model():
+    result = FedAvg().start(FakeGrid({**HONEST, 6: shifted(math.nan, loss=1.0)}), record(START), 1)
+    assert math.isnan(values(result)["b"][0])
+
+
+def test_an_error_about_a_lost_node_is_put_down_to_that_node(tmp_path):
+    def lost(message):
+        answer = failing(5, "no heartbeat")(message)
+        answer.metadata.__dict__["_src_node_id"] = 1
+        return answer
+
+    started({7: lost, 8: shifted(1), 9: shifted(1)}, folder=tmp_path)
+    (line,) = map(json.loads, (tmp_path / "audit.jsonl").read_text().splitlines())
+    assert [(one["node"], one["verdict"]) for one in line["nodes"]][-1] == (7, "rejected")
+
+
+def test_nobody_answers_and_the_model_stays():
+    _, result = started({1: None, 2: None, 3: nan})
+    assert np.array_equal(values(result)["w"], START["w"])
+    assert result.train_metrics_clientapp[1]["defense-admitted"] == 0
+
+
+def test_strange_metrics_do_not_end_the_round():
+    odd = {
+        6: shifted(0.1, loss=math.inf),
+        7: shifted(0.1, other=1.0),
+        8: shifted(0.1, loss=[1.0, 2.0]),
+    }
+    _, result = started({**HONEST, **odd})
+    metrics = result.train_metrics_clientapp[1]
+    assert metrics["defense-admitted"] == 8
+    assert metrics["loss"] == pytest.approx(sum(n * n for n in range(1, 6)) / 15)
+    assert math.isfinite(result.evaluate_metrics_clientapp[1]["loss"])
+
+
+def test_integer_and_batch_norm_arrays_by_policy():
+    start = {**START, "running_mean": np.ones(2, np.float32), "steps": np.int64(3)}
+    with pytest.raises(ValueError, match="buffers"):
+        started(HONEST, start=start)
+    _, kept = started(HONEST, start=start, buffers="keep")
+    assert values(kept)["running_mean"].tolist() == [1, 1]
+    assert values(kept)["steps"] == 3
+    assert values(kept)["steps"].dtype == np.int64
+    _, mixed = started(HONEST, start=start, buffers="aggregate")
+    assert values(mixed)["running_mean"][0] > 1.2
+
+
+def test_fewer_nodes_than_wanted_but_enough():
+    inner = FedAvg(min_available_nodes=10, min_train_nodes=10)
+    _, result = started(HONEST, inner=inner, min_nodes=3)
+    assert result.train_metrics_clientapp[1]["defense-admitted"] == 5
+    assert inner.min_available_nodes == 10
+
+
+def test_too_few_nodes_end_the_run_with_a_sentence():
+    with pytest.raises(TooFewNodesError, match=r"1 nodes are connected after 0 s, min_nodes is 2"):
+        started({1: shifted(1)})
+
+
+def test_nodes_that_come_late_are_waited_for(monkeypatch):
+    grid = FakeGrid({1: shifted(1)})
+
+    def sleep(_):
+        grid.nodes[2] = shifted(1)
+
+    monkeypatch.setattr("datadefense.flower.nodes.time.sleep", sleep)
+    result = DefendedStrategy("fedavg", wait_seconds=60).start(grid, record(START), 1)
+    assert result.train_metrics_clientapp[1]["defense-admitted"] == 2
+
+
+def test_a_run_that_was_cut_off_goes_on_to_the_same_bits(tmp_path):
+    """Sparsefed carries a memory from round to round."""
+    _, whole = started(HONEST, "sparsefed", rounds=6)
+    started(HONEST, "sparsefed", rounds=2, folder=tmp_path)
+    grid, rest = started(HONEST, "sparsefed", rounds=6, folder=tmp_path)
+    for name, array in values(whole).items():
+        assert np.array_equal(values(rest)[name], array)
+    assert sorted(rest.train_metrics_clientapp) == [3, 4, 5, 6]
+    assert set(grid.rounds) == {3, 4, 5, 6}
+    lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    assert [line["round"] for line in lines] == [1, 2, 3, 4, 5, 6]
+    _, done = started(HONEST, "sparsefed", rounds=6, folder=tmp_path)
+    assert np.array_equal(values(done)["w"], values(whole)["w"])
+
+
+def test_evaluation_on_the_server_gets_the_rounds_own_numbers(tmp_path):
+    seen = []
+
+    def evaluate(index, _):
+        seen.append(index)
+
+    for rounds in (1, 3):
+        DefendedStrategy("fedavg", folder=tmp_path, wait_seconds=0).start(
+            FakeGrid(HONEST), record(START), rounds, evaluate_fn=evaluate
+        )
+    assert seen == [0, 1, 1, 2, 3]
+
+
+def test_the_node_id_does_not_matter():
+    _, one = started(HONEST, "multi-krum")
+    _, two = started({2**60 + node: how for node, how in HONEST.items()}, "multi-krum")
+    assert np.array_equal(values(one)["w"], values(two)["w"])
+
+
+def test_what_the_inner_strategy_chooses_is_kept():
+    inner = FedAvg(fraction_train=0.4, fraction_evaluate=0.0)
+    grid, result = started(HONEST, inner=inner)
+    assert len(grid.asked) == 2
+    assert result.evaluate_metrics_clientapp == {}
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"defense": "krumm"}, "did you mean 'krum'"),
+        ({"min_nodes": 0}, "min_nodes must be >= 1"),
+        ({"wait_seconds": -1.0}, "wait_seconds must be >= 0"),
+        ({"max_examples": 0}, "max_examples must be >= 1"),
+    ],
+)
+def test_bad_choices(choices, message):
+    with pytest.raises(SettingsError, match=message):
+        DefendedStrategy(**{"defense": "fedavg", **choices})
+
+
+def test_datadefense_needs_a_model_and_its_set():
+    with pytest.raises(ValueError, match="needs a model and a defense set"):
+        started(HONEST, "datadefense")
+
+
+def test_arrays_are_what_the_record_holds():
+    assert isinstance(started(HONEST)[1].arrays, ArrayRecord)
+    assert torch.is_tensor(torch.from_numpy(values(started(HONEST)[1])["w"]))

@@ -1,0 +1,111 @@
+"""Grids of real runs: each once, whoever runs it and however often it was stopped."""
+
+import dataclasses
+import json
+
+import pytest
+from tests.experiments.quick import quick
+
+from datadefense.experiments.run import start
+from datadefense.reproduction import grid
+from datadefense.reproduction.grid import run_missing, run_one
+from datadefense.reproduction.store import read_store
+from datadefense.settings import SettingsError
+from datadefense.simulation.pool import Pool
+
+pytest.importorskip("mlxtend")
+pytest.importorskip("sklearn")
+SMALL_SET = {"defense_clean": 20, "server_clean": 5, "server_poison": 5}
+RUNS = [quick(attack="none"), quick(defense="datadefense", **SMALL_SET)]
+BAD = quick(partition="user")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    """A cache of this file's own; processes that are started find it in their environment."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DATADEFENSE_CACHE", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A store that two processes have filled, and what was told meanwhile."""
+    store, told = tmp_path_factory.mktemp("stored") / "runs.jsonl", []
+    run_missing([*RUNS, RUNS[0]], store, jobs=2, told=lambda *words: told.append(words))
+    return store, told
+
+
+def facts(result):
+    """All of a result but times and memory, as it is stored."""
+    values = json.loads(json.dumps(dataclasses.asdict(result)))
+    kept = {k: v for k, v in values["summary"].items() if not k.startswith(("seconds", "peak_mem"))}
+    return values | {"summary": kept}
+
+
+def stop_after_a_round(experiment, folder):
+    run = start(experiment, folder)
+    with Pool(run.federation) as pool:
+        next(run.rounds(pool))
+
+
+def test_each_run_is_stored_once_and_told_once(stored):
+    store, told = stored
+    assert [(done, total) for _, done, total in told] == [(1, 2), (2, 2)]
+    assert {result.key for result, _, _ in told} == {run.key() for run in RUNS}
+    assert len(store.read_text().splitlines()) == 2
+
+
+def test_what_is_stored_is_not_run_again(stored):
+    store, _ = stored
+    before = store.read_bytes()
+    results = run_missing(RUNS, store, told=lambda *words: pytest.fail("something was run"))
+    assert results == read_store(store)
+    assert store.read_bytes() == before
+
+
+def test_nothing_is_left_of_a_finished_run(stored, cache):
+    assert stored[0].exists()
+    assert list((cache / "under-way").iterdir()) == []
+
+
+def test_side_by_side_or_one_after_the_other_is_the_same(stored, tmp_path):
+    alone = run_missing(RUNS, tmp_path / "runs.jsonl", jobs=1)
+    assert list(alone) == [run.key() for run in RUNS]
+    both = read_store(stored[0])
+    assert [facts(alone[key]) for key in alone] == [facts(both[key]) for key in alone]
+
+
+def test_a_run_that_was_left_is_gone_on_with(stored, tmp_path, monkeypatch):
+    run = RUNS[1]
+    folder = tmp_path / "run"
+    stop_after_a_round(run, folder)
+    monkeypatch.setattr(grid, "start", None)
+    assert facts(run_one(run, folder, None)) == facts(read_store(stored[0])[run.key()])
+    assert not folder.exists()
+
+
+def test_runs_under_way_are_found_in_the_cache(tmp_path, cache):
+    """The stored first round has a figure that no run would have: it must be in the curve."""
+    run = quick(seed=1)
+    folder = cache / "under-way" / run.key()
+    stop_after_a_round(run, folder)
+    (line,) = (folder / "rounds.jsonl").read_text().splitlines()
+    (folder / "rounds.jsonl").write_text(json.dumps(json.loads(line) | {"ma_percent": -5.0}) + "\n")
+    (result,) = run_missing([run], tmp_path / "runs.jsonl").values()
+    assert result.curves["ma_percent"][0] == (1, -5.0)
+    assert [index for index, _ in result.curves["ma_percent"]] == [1, 2]
+
+
+def test_one_that_fails_lets_the_others_be_stored(tmp_path):
+    store, run = tmp_path / "runs.jsonl", quick(seed=2)
+    with pytest.raises(SettingsError, match="partition must be iid or dirichlet"):
+        run_missing([BAD, run], store, jobs=2)
+    assert list(read_store(store)) == [run.key()]
+
+
+def test_one_that_fails_ends_the_grid(tmp_path):
+    with pytest.raises(SettingsError, match="partition must be iid or dirichlet"):
+        run_missing([BAD, RUNS[0]], tmp_path / "runs.jsonl", jobs=1)
+    assert not (tmp_path / "runs.jsonl").exists()
