@@ -8,6 +8,7 @@ import typer
 
 from datadefense.cli.defense_set_app import set_app
 from datadefense.cli.options import DataFolder
+from datadefense.cli.results_app import COMMANDS, list_studies
 
 app = typer.Typer(
     name="datadefense",
@@ -124,87 +125,6 @@ def resume(
     from datadefense.cli.run import resume_experiment
 
     resume_experiment(folder, data, workers, device)
-
-
-@app.command()
-def report(
-    folders: Annotated[list[Path], typer.Argument(help="Folders of runs.")],
-    out: Annotated[
-        Path | None,
-        typer.Option(help="The page (default: report.html in the folder, or in their parent)."),
-    ] = None,
-) -> None:
-    """Make a page of one run or several: one HTML file that needs no network."""
-    from datadefense.cli.report import write_report
-
-    write_report(folders, out)
-
-
-@app.command()
-def compare(
-    folders: Annotated[list[Path], typer.Argument(help="Folders of runs.")],
-) -> None:
-    """Show runs side by side, and where their configurations differ."""
-    from datadefense.cli.compare import compare_runs
-
-    compare_runs(folders)
-
-
-@app.command()
-def export(
-    folder: Annotated[Path, typer.Argument(help="Folder of a run.")],
-    out: Annotated[Path, typer.Argument(help="File that ends in .csv, .jsonl or .parquet.")],
-) -> None:
-    """Write a run's rounds as a table, one row a round."""
-    from datadefense.cli.compare import export_rounds
-
-    export_rounds(folder, out)
-
-
-@app.command()
-def reproduce(
-    name: Annotated[str, typer.Argument(help="Name of a study; see `datadefense list studies`.")],
-    scale: Annotated[str, typer.Option(help="cpu (reduced) or paper.")] = "cpu",
-    seeds: Annotated[int, typer.Option(help="Seeds of each point, from 0 on.")] = 1,
-    jobs: Annotated[
-        int | None, typer.Option(help="Runs side by side, one thread each (default: one a core).")
-    ] = None,
-    only: Annotated[
-        str, typer.Option(help="Labels that a point must have, separated by commas.")
-    ] = "",
-    data: DataFolder = None,
-    store: Annotated[Path, typer.Option(help="File with the results so far.")] = Path(
-        "results/runs.jsonl"
-    ),
-    pages: Annotated[Path, typer.Option(help="Folder of the rendered pages.")] = Path(
-        "docs/results"
-    ),
-    run: Annotated[
-        bool, typer.Option("--run/--render-only", help="Run what is missing, or only render.")
-    ] = True,
-) -> None:
-    """Run the grid behind a table or figure, skipping what is stored, and render it."""
-    from datadefense.cli.reproduce import reproduce_study
-
-    reproduce_study(
-        name,
-        scale=scale,
-        seeds=seeds,
-        jobs=jobs,
-        only=only,
-        data=data,
-        store=store,
-        pages=pages,
-        run=run,
-    )
-
-
-@list_app.command("studies")
-def list_studies() -> None:
-    """Grids of runs that `datadefense reproduce` knows."""
-    from datadefense.cli.reproduce import list_studies as show
-
-    show()
 
 
 @app.command()
@@ -334,6 +254,11 @@ def list_defenses() -> None:
     from datadefense.cli.listing import print_defenses
 
     print_defenses()
+
+
+for command in COMMANDS:
+    app.command()(command)
+list_app.command("studies")(list_studies)
 
 
 def _prepare(workers: int | None) -> None:
