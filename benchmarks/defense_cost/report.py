@@ -14,7 +14,7 @@ ROUND_RATIOS = ("adds", "counted", "share of the whole")
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Least CPU seconds of a call and of what it is held against."""
+    """CPU seconds of a call and of what it is held against."""
 
     model: str
     clients: int
@@ -107,9 +107,9 @@ def markdown(environment: Mapping[str, Any], figures: Figures) -> str:
             "## Beside a round of the paper's size",
             "",
             "Training: 10 clients x 250 images x 2 epochs in batches of 32, without augmentation. "
-            "Measured is one epoch of one client, times 20. Adds: call / training; counted: the "
-            "same in forward passes of one image, a backward pass taken for two. Share of the "
-            "whole: call / (call + training).",
+            "Measured is one client, times 10. Medians. Adds: call / training; counted: the same in "
+            "forward passes of one image, a backward pass taken for two. Share of the whole: "
+            "call / (call + training).",
             "",
             *_table(
                 ("model", "clients", "examples", "call", "training", *ROUND_RATIOS),

@@ -127,10 +127,10 @@ def _ablation(scale: str) -> Iterator[Point]:
         "the authors' code": {"defense": "datadefense-released"},
     }
     for setup, words, changes in (
-        ("digits-edge", "pgd-replacement, every fifth round", {}),
-        ("digits-edge", "pgd, every round", {"attack": "pgd", "period": "1"}),
-        ("digits-edge", "pgd-replacement, 40 % of clients", DIGITS["40 % of clients"]),
-        ("cifar10-trigger", "pgd-replacement, every fifth round", {}),
+        ("digits-edge", "pgd-replacement every fifth round", {}),
+        ("digits-edge", "pgd every round", {"attack": "pgd", "period": "1"}),
+        ("digits-edge", "pgd-replacement 40 % of clients", DIGITS["40 % of clients"]),
+        ("cifar10-trigger", "pgd-replacement every fifth round", {}),
     ):
         for form, its in forms.items():
             chosen = {"defense": "datadefense", **changes, **its}

@@ -232,20 +232,23 @@ def test_the_report_says_why():
     assert "poison_share" not in result.report
 
 
-def test_an_unknown_share_is_estimated_and_reported():
-    round, server = toys.attacked_round(), toys.server(toys.defense_set(80, 20, 40))
-    result = one_round(DataDefense(beta="auto"), round, server)
+@pytest.mark.parametrize("poisoned", [5, 20, 40])
+def test_an_unknown_share_is_estimated_and_reported(poisoned):
+    """Of 100 examples; never less than a fifth is marked."""
+    owned = toys.defense_set(100 - poisoned, poisoned, 40)
+    round = toys.attacked_round()
+    result = one_round(DataDefense(beta="auto"), round, toys.server(owned))
     share, error = result.report["poison_share"], result.report["poison_share_error"]
-    assert abs(share - 0.2) <= 2 * error + 0.02
-    assert abs(len(result.report["marked"]) - 100 * share) <= 0.5
+    assert abs(share - poisoned / 100) <= 2 * error + 0.02
+    assert abs(len(result.report["marked"]) - 100 * max(0.2, share)) <= 0.5
     assert float(result.weights[0]) == 0
 
 
-def test_an_unknown_share_that_cannot_be_estimated_marks_nothing():
+def test_of_a_share_that_cannot_be_estimated_a_fifth_is_marked():
     round, server = toys.attacked_round(), toys.server(toys.defense_set(80, 20, 4))
     result = one_round(DataDefense(beta="auto"), round, server)
     assert "poison_share" not in result.report
-    assert result.report["marked"] == []
+    assert len(result.report["marked"]) == 20
     is_sound(result, round)
 
 

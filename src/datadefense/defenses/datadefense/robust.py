@@ -50,6 +50,8 @@ from datadefense.settings import SettingsError, number, setting, whole
 Corner = tuple[float, float, float]
 CLIP = 5.0
 """Nats up to which a margin counts, so that a few sure examples do not rule the detector."""
+LEAST_MARKED = 0.2
+"""Share of the defense set that is marked where the estimate is lower, or there is none."""
 MEMORY = 0.8
 """Share of the usual distance that is kept from round to round."""
 
@@ -111,7 +113,7 @@ class DataDefense(Defense[DataDefenseState]):
     """
 
     beta: float | Literal["auto"] = setting(
-        0.2, "share of the defense set to mark; auto: estimated"
+        0.2, "share of the defense set to mark; auto: estimated, at least 0.2"
     )
     theta_rate: float = setting(0.1, "step of theta as a share of its box; 0: theta stays")
     psi_steps: int = setting(3, "steps of psi in a round; 0: psi stays after its start")
@@ -231,9 +233,10 @@ class DataDefense(Defense[DataDefenseState]):
         )
 
     def _beta(self, share: Any) -> float:
+        """Return the share to mark: too many do little harm, too few make the losses noise."""
         if not isinstance(self.beta, str):
             return self.beta
-        return 0.0 if share is None else float(share.share)
+        return LEAST_MARKED if share is None else max(LEAST_MARKED, float(share.share))
 
     def _start(
         self, server: Server, owned: DefenseSet, margins: PerExample, classes: int, index: int
