@@ -107,8 +107,8 @@ def markdown(environment: Mapping[str, Any], figures: Figures) -> str:
             "## Beside a round of the paper's size",
             "",
             "Training: 10 clients x 250 images x 2 epochs in batches of 32, without augmentation. "
-            "Measured is one client, times 10. Medians. Adds: call / training; counted: the same in "
-            "forward passes of one image, a backward pass taken for two. Share of the whole: "
+            "Measured is one client, times 10. Medians. Adds: call / training; counted: the same "
+            "in forward passes of one image, a backward pass taken for two. Share of the whole: "
             "call / (call + training).",
             "",
             *_table(

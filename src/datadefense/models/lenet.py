@@ -2,6 +2,8 @@
 
 from torch import nn
 
+from datadefense.models.pooling import MaxPool2
+
 
 def lenet(classes: int = 10) -> nn.Sequential:
     """Return conv20-pool-conv50-pool-fc500-fc, freshly initialised.
@@ -11,10 +13,10 @@ def lenet(classes: int = 10) -> nn.Sequential:
     """
     return nn.Sequential(
         nn.Conv2d(1, 20, 5),
-        nn.MaxPool2d(2),
+        MaxPool2(),
         nn.ReLU(inplace=True),
         nn.Conv2d(20, 50, 5),
-        nn.MaxPool2d(2),
+        MaxPool2(),
         nn.ReLU(inplace=True),
         nn.Flatten(),
         nn.Linear(800, 500),

@@ -8,6 +8,8 @@ same values and gradients to the bit, for a quarter of the work.
 
 from torch import nn
 
+from datadefense.models.pooling import MaxPool2
+
 
 def mnist_net(classes: int = 10) -> nn.Sequential:
     """Return conv32-conv64-pool-fc128-fc, freshly initialised."""
@@ -15,7 +17,7 @@ def mnist_net(classes: int = 10) -> nn.Sequential:
         nn.Conv2d(1, 32, 3),
         nn.ReLU(inplace=True),
         nn.Conv2d(32, 64, 3),
-        nn.MaxPool2d(2),
+        MaxPool2(),
         nn.ReLU(inplace=True),
         nn.Dropout2d(0.25),
         nn.Flatten(),

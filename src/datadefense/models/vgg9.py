@@ -13,6 +13,7 @@ from collections import OrderedDict
 
 from torch import nn
 
+from datadefense.models.pooling import MaxPool2
 from datadefense.settings import number, whole
 
 BLOCKS = ((64,), (128,), (256, 256), (512, 512), (512, 512))
@@ -38,7 +39,7 @@ def vgg9(classes: int = 10, width: float = 1.0) -> nn.Sequential:
             nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
             layers += [convolution, nn.ReLU(inplace=True)]
             channels = narrowed
-        layers.insert(-1, nn.MaxPool2d(2))
+        layers.insert(-1, MaxPool2())
     return nn.Sequential(
         OrderedDict(
             features=nn.Sequential(*layers),

@@ -5,9 +5,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests import oracles
+from tests.defenses.datadefense import toys
 
 from datadefense import Server
+from datadefense.defenses.datadefense.losses import l_c
 from datadefense.defenses.datadefense.on_the_set import (
+    AT_ONCE,
     WORST,
     client_losses,
     defense_set_of,
@@ -115,3 +118,12 @@ def test_means_over_a_part():
 def test_it_says_what_it_needs(server):
     with pytest.raises(ValueError, match="some-rule needs a model and a defense set"):
         defense_set_of(server, "some-rule")
+
+
+def test_many_examples_go_through_in_parts_to_the_same_bits():
+    owned = toys.defense_set(800, 150, 100)
+    server, round = toys.server(owned), toys.attacked_round()
+    assert len(owned) > 5 * AT_ONCE
+    z = server.logits(round.global_params + round.updates[0], owned.examples.inputs)
+    found = client_losses(server, round, owned)[0]
+    assert torch.equal(found, l_c(z, owned.examples.labels).clamp(max=WORST))
