@@ -28,6 +28,7 @@ from datadefense.settings import SettingsError
 from datadefense.simulation.federation import Federation
 from datadefense.simulation.shards import Shards
 
+Encode = Callable[[Tensor], Tensor]
 CLEAN, POISONED = "clean", "poisoned"
 """Where an example of the defense set came from; only the measuring of hits looks at it."""
 
@@ -39,6 +40,7 @@ def assemble(
     material = gather(experiment, data_dir)
     shards = Shards.of(_partition(experiment, material))
     brought = owned_set(experiment, material)
+    make_set = _defense_set(experiment, material) if brought is None else brought.defense_set
     start = warm_start(experiment, material, cache_folder(), report)
     layout = Layout.of_module(material.module)
     attack = experiment.make_attack()
@@ -61,30 +63,23 @@ def assemble(
         vocabulary=material.vocabulary,
     )
     predict = predictor(material.module, layout)
-    encode = _encoder(material, layout, start)
-    if brought is None:
-        owned = _defense_set(experiment, material, encode)
-    else:
-        owned = brought.defense_set(encode)
+    owned = make_set(_encoder(material, layout, start))
     root_set = owned.examples.take(owned.known_clean.nonzero().flatten())
     return federation, Server(predict, root_set, experiment.seed, owned)
 
 
-def _encoder(
-    material: Material, layout: Layout, start: Float[Tensor, " dim"]
-) -> Callable[[Tensor], Tensor]:
+def _encoder(material: Material, layout: Layout, start: Float[Tensor, " dim"]) -> Encode:
     """Return the encoder of the defense set: the model that the run begins with."""
     module = copy.deepcopy(material.module)
     module.load_state_dict(layout.unflatten(start), strict=False)
     return lambda inputs: penultimate(module, inputs)
 
 
-def _defense_set(
-    experiment: Experiment, material: Material, encode: Callable[[Tensor], Tensor]
-) -> DefenseSet:
-    """Return the setup's own examples, the known clean ones first and the poisoned ones last.
+def _defense_set(experiment: Experiment, material: Material) -> Callable[[Encode], DefenseSet]:
+    """Return what makes a set of the setup's own examples, once there is an encoder.
 
-    Wrong marks are on the first poisoned examples instead of the last known clean ones.
+    The known clean ones come first and the poisoned ones last. Wrong marks are on the first
+    poisoned examples instead of the last known clean ones.
     """
     clean, poison = _server_clean(experiment, material), material.server_poison
     examples = clean.join(poison)
@@ -97,7 +92,7 @@ def _defense_set(
     known = places < experiment.server_clean - wrong
     known |= (places >= len(clean)) & (places < len(clean) + wrong)
     origin = (CLEAN,) * len(clean) + (POISONED,) * len(poison)
-    return DefenseSet(examples, known, encode(examples.inputs), provenance=origin)
+    return lambda encode: DefenseSet(examples, known, encode(examples.inputs), provenance=origin)
 
 
 def _server_clean(experiment: Experiment, material: Material) -> Examples:
