@@ -268,6 +268,9 @@ def test_a_part_of_the_test_set_is_the_same_for_all_seeds():
         ({"partition": "user"}, "partition must be iid or dirichlet"),
         ({"clients": "300"}, r"300 \* 10 = 3000 > 2700"),
         ({"server_clean": "401"}, "server_clean must be <= defense_clean, got 401 > 400"),
+        ({"defense_clean": "401"}, "defense_clean must be <= 400, got 401"),
+        ({"marked_class": "3"}, "server_clean must be <= examples of class 3"),
+        ({"wrong_marks_percent": "90"}, "wrong marks must be on poisoned examples"),
     ],
 )
 def test_what_the_data_cannot_give_is_said_before_the_warm_start(changes, message, monkeypatch):
