@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from datadefense.attacks.base import Loot, Situation, Twist
+from datadefense.examples import Examples
 from datadefense.kernels.sums import norms
 from datadefense.settings import SettingsError, number, setting
 from datadefense.training import Bench, Loss, plain_loss
@@ -55,7 +56,9 @@ class KnowsTheDefense(Twist):
         """Return the loss with the price of being noticed."""
         if loot.guess is None:
             raise SettingsError("the adaptive attack needs a guess of the defense set")
-        clean, poison = loot.guess
+        clean, poison = (
+            Examples(one.inputs.to(bench.device), one.labels.to(bench.device)) for one in loot.guess
+        )
         bench.module.eval()
         with torch.no_grad():
             before_clean = cross_entropy(bench.module(clean.inputs), clean.labels)

@@ -11,22 +11,11 @@ from rich.table import Table
 
 from datadefense.experiments.comparison import HEADINGS, row
 from datadefense.experiments.report.stored_run import StoredRun, read_run
+from datadefense.experiments.round_figures import NAMES, figures_of
 from datadefense.settings import SettingsError
 from datadefense.simulation.rounds import RoundRecord
 
-PARTS = ("training", "defense", "evaluation")
-"""Parts of a round whose seconds are exported."""
-COLUMNS = (
-    "round",
-    "ma_percent",
-    "asr_percent",
-    "clients",
-    "attackers",
-    "attackers_weight",
-    "excluded",
-    "rejected",
-    *(f"seconds_{part}" for part in PARTS),
-)
+COLUMNS = ("round", *NAMES)
 """Columns of an exported table."""
 
 
@@ -75,21 +64,8 @@ def export_rounds(folder: Path, out: Path) -> None:
 
 
 def _row(record: RoundRecord) -> dict[str, Any]:
-    weights = dict(zip(record.clients, record.weights or (), strict=False))
-    known = record.weights is not None
-    return {
-        "round": record.round,
-        "ma_percent": record.ma_percent,
-        "asr_percent": record.asr_percent,
-        "clients": len(record.clients),
-        "attackers": len(record.attackers),
-        "attackers_weight": sum(weights.get(one, 0.0) for one in record.attackers)
-        if known
-        else None,
-        "excluded": sum(weight == 0 for weight in weights.values()) if known else None,
-        "rejected": len(record.report.get("rejected", [])),
-        **{f"seconds_{part}": record.seconds.get(part) for part in PARTS},
-    }
+    figures = figures_of(record)
+    return {"round": record.round, **{name: figures.get(name) for name in NAMES}}
 
 
 def _write_parquet(rows: list[dict[str, Any]], out: Path) -> None:

@@ -8,28 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from datadefense.experiments.experiment import Experiment
+from datadefense.experiments.round_figures import figures_of
 from datadefense.settings import SettingsError, one_of
 from datadefense.simulation.rounds import RoundRecord
 
 Log = Callable[[int, Mapping[str, float]], None]
 """Takes the number of a round and its figures."""
-
-
-def figures_of(record: RoundRecord) -> dict[str, float]:
-    """Return what a tracker is told of a round: scores, weights of both sides, seconds."""
-    figures: dict[str, float] = {}
-    if record.ma_percent is not None:
-        figures["ma_percent"] = record.ma_percent
-    if record.asr_percent is not None:
-        figures["asr_percent"] = record.asr_percent
-    figures["attackers"] = float(len(record.attackers))
-    if record.weights is not None:
-        weights = dict(zip(record.clients, record.weights, strict=True))
-        bad = [weights.get(client, 0.0) for client in record.attackers]
-        figures["attackers_weight"] = sum(bad)
-        figures["clients_excluded"] = float(sum(weight == 0 for weight in record.weights))
-    figures |= {f"seconds_{part}": spent for part, spent in record.seconds.items()}
-    return figures
 
 
 @contextmanager

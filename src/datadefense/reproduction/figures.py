@@ -7,11 +7,10 @@ from statistics import fmean
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from datadefense.experiments.comparison import COLOURS
 from datadefense.reproduction.paper import published
 from datadefense.reproduction.study import Cell, Study
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
-"""Okabe and Ito's, which colour-blind people can tell apart."""
 LINES = ("-", "--", "-.", ":")
 
 
@@ -74,7 +73,7 @@ def _hits(cells: Sequence[Cell]) -> Figure:
     panel = figure.subplots()
     for place, cell in enumerate(cells):
         label = " ".join(cell.point.labels)
-        panel.plot(*_curve(cell, "hits_percent"), label=label, color=COLOURS[place])
+        panel.plot(*_curve(cell, "hits_percent"), label=label, color=COLOURS[place % len(COLOURS)])
     _finish(panel, "poisoned examples that the detector marked", "%")
     panel.set_ylim(-3, 103)
     panel.legend(fontsize=8, frameon=False)
@@ -110,9 +109,9 @@ def _bars(cells: Sequence[Cell], known: Mapping[tuple[str, ...], tuple[float, fl
             line = names.index(cell.point.labels[1])
             rate = fmean(cell.values("asr_percent"))
             own = cell.point.labels[1].startswith("datadefense")
-            panel.barh(line, max(rate, 0.4), color=COLOURS[0] if own else "#b9c3cf")
+            panel.barh(line, max(rate, 0.4), color=COLOURS[1] if own else "#b9c3cf")
             if cell.point.labels in known:
-                panel.plot(known[cell.point.labels][1], line, "o", color=COLOURS[1], markersize=4)
+                panel.plot(known[cell.point.labels][1], line, "o", color=COLOURS[0], markersize=4)
             floor = fmean(cell.values("asr_floor_percent"))
             panel.axvline(floor, color="0.5", linewidth=0.7, linestyle=":")
         panel.set_xlim(0, 104)

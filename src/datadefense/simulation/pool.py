@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -154,8 +154,9 @@ class Pool:
         context = mp.get_context("forkserver")
         context.set_forkserver_preload([__name__])
         ours, theirs = context.Pipe()
+        wordless = replace(self.federation, vocabulary=None)  # workers read tokens, not words
         process = context.Process(
-            target=_work, args=(theirs, self.federation, self.board, self.device), daemon=True
+            target=_work, args=(theirs, wordless, self.board, self.device), daemon=True
         )
         process.start()
         theirs.close()

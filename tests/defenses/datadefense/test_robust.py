@@ -17,9 +17,10 @@ from tests.defenses.datadefense.robust_rounds import (
 from datadefense import Examples
 from datadefense.defenses import DataDefense
 from datadefense.defenses.datadefense.detector import draw_psi, gamma, standardise
+from datadefense.defenses.datadefense.detector_fit import CLIP, Steps, fit
 from datadefense.defenses.datadefense.faults import NAMES
 from datadefense.defenses.datadefense.losses import l_c, l_p
-from datadefense.defenses.datadefense.robust import CLIP, MEMORY, Steps, fit
+from datadefense.defenses.datadefense.robust import MEMORY
 from datadefense.rng import generator
 from datadefense.settings import SettingsError, build
 

@@ -16,8 +16,9 @@ from tests.defenses.datadefense.robust_rounds import (
 from datadefense import load_state, save_state
 from datadefense.defenses import DataDefense
 from datadefense.defenses.datadefense.detector import Psi
+from datadefense.defenses.datadefense.detector_fit import ROUND_RATE, Steps, fit
 from datadefense.defenses.datadefense.losses import margin
-from datadefense.defenses.datadefense.robust import ROUND_RATE, DataDefenseState, Steps, fit
+from datadefense.defenses.datadefense.robust import DataDefenseState
 from datadefense.rng import generator
 
 
