@@ -78,12 +78,13 @@ def peak_extra_bytes(run: Callable[[], object]) -> int | None:
         Path("/proc/self/clear_refs").write_text("5")
     except (AttributeError, OSError):
         return None
-    before = _status_bytes("VmRSS")
+    before = status_bytes("VmRSS")
     run()
-    return _status_bytes("VmHWM") - before
+    return status_bytes("VmHWM") - before
 
 
-def _status_bytes(field: str) -> int:
+def status_bytes(field: str) -> int:
+    """Return a size that Linux reports of this process, such as VmRSS or VmHWM."""
     lines = Path("/proc/self/status").read_text().splitlines()
     values = dict(line.split(":", 1) for line in lines)
     return 1024 * int(values[field].split()[0])

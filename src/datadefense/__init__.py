@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from datadefense.round import Aggregate as Aggregate
     from datadefense.round import Round as Round
     from datadefense.server import Server as Server
+    from datadefense.spill import Spill as Spill
     from datadefense.storage import load_state as load_state
     from datadefense.storage import save_state as save_state
 
@@ -49,6 +50,7 @@ _HOMES = {
     "Round": "datadefense.round",
     "Rule": "datadefense.defenses.base",
     "Server": "datadefense.server",
+    "Spill": "datadefense.spill",
     "Submission": "datadefense.gate",
     "available": "datadefense.defenses",
     "create": "datadefense.defenses",
@@ -73,6 +75,7 @@ __all__ = [
     "Round",
     "Rule",
     "Server",
+    "Spill",
     "Submission",
     "__version__",
     "available",

@@ -15,9 +15,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from datadefense.memory import empty_matrix
 from datadefense.params import Layout
 from datadefense.round import ClientId, Round
 from datadefense.settings import one_of, whole
+from datadefense.spill import Spill, release
 
 logger = logging.getLogger(__name__)
 
@@ -69,12 +71,14 @@ class Gate:
         known_clients: ids that may take part; None admits any id.
         max_examples: greatest number of examples that a client may claim.
         sends: whether clients send updates or whole models.
+        spill: where updates go that are too large for memory; None keeps all of them there.
     """
 
     layout: Layout
     known_clients: frozenset[ClientId] | None = None
     max_examples: int = 1_000_000
     sends: Sends = "updates"
+    spill: Spill | None = None
 
     def __post_init__(self) -> None:
         whole("max_examples", self.max_examples, 1)
@@ -97,13 +101,20 @@ class Gate:
             submissions = list(submissions)
             expected = len(submissions)
         spare = 1  # so that one too many is still told its own fault first
-        matrix = torch.empty(expected + spare, self.layout.dim, dtype=self.layout.dtype)
+        shape = (expected + spare, self.layout.dim)
+        matrix = (
+            empty_matrix(*shape, self.layout.dtype)
+            if self.spill is None
+            else self.spill.empty(*shape, self.layout.dtype)
+        )
         counts: dict[ClientId, int] = {}
         rejected: list[Rejection] = []
         for submission in submissions:
+            row = matrix[len(counts)]
             reason = self._reason(submission, counts) or self._write(
-                submission.content, global_params, matrix[len(counts)]
+                submission.content, global_params, row
             )
+            release(row)
             if reason is None and len(counts) == expected:
                 reason = f"round is full: expected at most {expected} updates"
             if reason is None:
@@ -187,11 +198,15 @@ class Gate:
     ) -> str | None:
         """Write the content into its row, or say why it cannot be."""
         try:
-            return self._copy(content, row) or self._finish(global_params, row)
+            return self._copy(content, global_params, row) or out_of_range(row)
         except Exception as error:
             return f"cannot be read: {type(error).__name__}: {error}"
 
-    def _copy(self, content: Any, row: Float[Tensor, " dim"]) -> str | None:
+    def _copy(
+        self, content: Any, global_params: Float[Tensor, " dim"], row: Float[Tensor, " dim"]
+    ) -> str | None:
+        """Write the content into its row as an update: one pass over it either way."""
+        base = global_params if self.sends == "models" else None
         if isinstance(content, Mapping):
             tensors: dict[str, Tensor] = {}
             for name, value in content.items():
@@ -201,7 +216,7 @@ class Gate:
                 tensors[name] = tensor
             if problem := self.layout.mismatch(tensors):
                 return problem
-            self.layout.flatten(tensors, out=row)
+            self.layout.flatten(tensors, out=row, less=base)
         else:
             vector = as_tensor(content)
             if vector is None:
@@ -210,15 +225,11 @@ class Gate:
                 return f"update has shape {tuple(vector.shape)}, expected {tuple(row.shape)}"
             if vector.dtype != row.dtype:
                 return f"update has dtype {vector.dtype}, expected {row.dtype}"
-            row.copy_(vector)
+            if base is None:
+                row.copy_(vector)
+            else:
+                torch.sub(vector, base, out=row)
         return None
-
-    def _finish(
-        self, global_params: Float[Tensor, " dim"], row: Float[Tensor, " dim"]
-    ) -> str | None:
-        if self.sends == "models":
-            row.sub_(global_params)
-        return out_of_range(row)
 
 
 def as_tensor(value: Any) -> Tensor | None:

@@ -164,14 +164,25 @@ class Layout:
         return None
 
     def flatten(
-        self, tensors: Mapping[str, Tensor], out: Float[Tensor, " dim"] | None = None
+        self,
+        tensors: Mapping[str, Tensor],
+        out: Float[Tensor, " dim"] | None = None,
+        less: Float[Tensor, " dim"] | None = None,
     ) -> Float[Tensor, " dim"]:
-        """Copy the tensors into one vector (into ``out`` if given): one copy, no gradient."""
+        """Copy the tensors into one vector (into ``out`` if given): one pass, no gradient.
+
+        With ``less`` the vector is the difference from it.
+        """
         if problem := self.mismatch(tensors):
             raise ValueError(problem)
         vector = torch.empty(self.dim, dtype=self.dtype) if out is None else out
         for slot in self.slots:
-            vector[slot.start : slot.stop].copy_(tensors[slot.name].detach().reshape(-1))
+            part = slice(slot.start, slot.stop)
+            values = tensors[slot.name].detach().reshape(-1)
+            if less is None:
+                vector[part].copy_(values)
+            else:
+                torch.sub(values.to(vector.dtype), less[part], out=vector[part])
         return vector
 
     def unflatten(self, vector: Float[Tensor, " dim"]) -> dict[str, Tensor]:

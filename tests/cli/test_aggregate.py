@@ -74,6 +74,21 @@ def test_a_round_of_files(folder, run):
         assert file.metadata() == {"run": "seven"}
 
 
+def test_updates_may_lie_in_a_file(folder, run):
+    code, _ = run(defense="krum")
+    assert code == 0
+    plain = load_file(folder / "new.safetensors")
+    before = {path.name for path in folder.iterdir()}
+    code, _ = run("--spill", ".", "--spill-above", "0", defense="krum")
+    assert code == 0
+    spilled = load_file(folder / "new.safetensors")
+    assert all(torch.equal(spilled[name], tensor) for name, tensor in plain.items())
+    assert {path.name for path in folder.iterdir()} == before
+    code, out = run("--spill", "nowhere", "--spill-above", "0")
+    assert code == 2
+    assert "No such file or directory" in out.err
+
+
 def test_weights_norms_and_verdicts(folder, run):
     code, _ = run("--set", "norm_bound=6", defense="ndc")
     assert code == 0

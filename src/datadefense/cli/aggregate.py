@@ -24,6 +24,7 @@ from datadefense.params import BufferPolicy, Layout
 from datadefense.round import Aggregate
 from datadefense.server import Server
 from datadefense.settings import read_pairs
+from datadefense.spill import Spill
 from datadefense.storage import load_state, save_state, save_tensors, write_text
 from datadefense.verdicts import verdicts
 
@@ -61,6 +62,7 @@ class Intake:
     buffer_names: tuple[str, ...]
     num_examples: int | None
     max_examples: int
+    spill: Spill | None = None
 
 
 def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake: Intake) -> None:
@@ -74,7 +76,12 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
     params = layout.flatten({slot.name: model.tensors[slot.name] for slot in layout.slots})
     if not bool(params.isfinite().all()):
         raise FileError(f"{files.global_model} holds values that are not finite")
-    gate = Gate(layout, max_examples=intake.max_examples, sends=cast(Sends, intake.sends))
+    gate = Gate(
+        layout,
+        max_examples=intake.max_examples,
+        sends=cast(Sends, intake.sends),
+        spill=intake.spill,
+    )
     clients = client_files(files.updates)
     if not clients:
         raise FileError(f"{files.updates} holds no files")

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from datadefense.cli.defense_set_app import set_app
+from datadefense.cli.flower_app import flower_app
 from datadefense.cli.options import DataFolder
 from datadefense.cli.results_app import COMMANDS, list_studies
 
@@ -23,6 +24,7 @@ app.add_typer(data_app, name="data")
 list_app = typer.Typer(help="Show what there is to choose from.", no_args_is_help=True)
 app.add_typer(list_app, name="list")
 app.add_typer(set_app, name="defense-set")
+app.add_typer(flower_app, name="flower")
 
 
 def _print_version(wanted: bool) -> None:
@@ -94,16 +96,47 @@ def run(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run (default: runs/...).")] = None,
     data: DataFolder = None,
+    engine: Annotated[str, typer.Option(help="Who trains the clients: builtin or flower.")] = (
+        "builtin"
+    ),
+    superlink: Annotated[
+        str | None,
+        typer.Option(help="host:port of a running SuperLink (default: Flower simulates nodes)."),
+    ] = None,
+    root_certificates: Annotated[
+        Path | None, typer.Option(help="Certificate that the SuperLink is trusted by (TLS).")
+    ] = None,
 ) -> None:
     """Run an attack against a defense and store what happened."""
-    _prepare(workers)
-    from datadefense.cli.run import run_experiment
-    from datadefense.settings import read_pairs
+    from datadefense.settings import SettingsError, one_of, read_pairs
+
+    one_of("engine", engine, ("builtin", "flower"))
+    if engine == "builtin" and (superlink or root_certificates):
+        raise SettingsError("--superlink and --root-certificates need --engine flower")
+    if engine == "flower" and (log or device != "cpu"):
+        raise SettingsError("--log and --device need --engine builtin")
 
     chosen = {"defense": defense, "attack": attack, "rounds": rounds, "seed": seed}
     chosen |= {"defense_folder": None if defense_set is None else str(defense_set.absolute())}
     changes = {key: str(value) for key, value in chosen.items() if value is not None}
     changes |= read_pairs(set_ or [])
+    if engine == "flower":
+        from datadefense.cli.run_flower import run_on_flower
+
+        run_on_flower(
+            setup,
+            scale,
+            changes,
+            out=out,
+            data=data,
+            workers=workers,
+            superlink=superlink,
+            root_certificates=root_certificates,
+        )
+        return
+    _prepare(workers)
+    from datadefense.cli.run import run_experiment
+
     run_experiment(
         setup, scale, changes, out=out, data=data, workers=workers, device=device, log=log or ()
     )
@@ -119,12 +152,16 @@ def resume(
         int | None, typer.Option(help="Processes that train clients (default: one a core).")
     ] = None,
     device: Annotated[str, typer.Option(help="Where clients train: cpu, cuda, ...")] = "cpu",
+    log: Annotated[
+        list[str] | None,
+        typer.Option(help="Also tell tensorboard, mlflow or wandb of the rounds that are left."),
+    ] = None,
 ) -> None:
     """Go on with a run that was interrupted, to the very bits of one that was not."""
     _prepare(workers)
     from datadefense.cli.run import resume_experiment
 
-    resume_experiment(folder, data, workers, device)
+    resume_experiment(folder, data, workers, device, log or ())
 
 
 @app.command()
@@ -187,15 +224,24 @@ def aggregate(
         int | None,
         typer.Option(help="Seed of defenses that draw numbers (default: unpredictable)."),
     ] = None,
+    spill: Annotated[
+        Path | None,
+        typer.Option(help="Folder on a disk for updates that are too large for memory."),
+    ] = None,
+    spill_above: Annotated[
+        int, typer.Option(help="Most bytes of updates that stay in memory.")
+    ] = 1_000_000_000,
 ) -> None:
     """Aggregate a folder of client updates with a defense."""
     from datadefense.cli.aggregate import FileRound, Intake, aggregate_files
+    from datadefense.spill import Spill
 
+    place = None if spill is None else Spill(spill, spill_above)
     aggregate_files(
         FileRound(global_model, updates, out, report, state, round_index, seed),
         defense,
         set_ or [],
-        Intake(sends, buffers, tuple(buffer_name or ()), num_examples, max_examples),
+        Intake(sends, buffers, tuple(buffer_name or ()), num_examples, max_examples, place),
     )
 
 

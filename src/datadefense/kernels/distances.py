@@ -17,7 +17,9 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
+from datadefense.kernels.passes import column_parts, last_columns
 from datadefense.kernels.sums import BLOCK, CHUNK, in_blocks, norms
+from datadefense.spill import release
 
 CLOSE = 0.1
 """Pairs with D_ij below this share of G_ii + G_jj need G in float64."""
@@ -63,14 +65,13 @@ def gram_matrix(
     width = BLOCK * max(1, min(CHUNK // BLOCK, SCRATCH // clients**2))
     whole = dim - dim % BLOCK
     factor = None if scales is None else scales[:, None].to(updates.dtype)
-    rest = updates[:, whole:].to(torch.float64)
+    rest = last_columns(updates, whole).to(torch.float64)
     if scales is not None:
         rest = rest * scales[:, None]
     gram = rest @ rest.T
-    for start in range(0, whole, width):
-        columns = updates[:, start : min(start + width, whole)]
+    for _, columns in column_parts(updates, whole, width):
         if factor is not None:
-            columns = columns * factor
+            columns = columns * factor  # noqa: PLW2901
         blocks = in_blocks(columns.to(dtype or updates.dtype)).transpose(0, 1)
         gram += torch.bmm(blocks, blocks.transpose(1, 2)).sum(0, dtype=torch.float64)
     return gram
@@ -123,10 +124,16 @@ def _first_of_clones(
     first = torch.arange(len(updates))
     for row in range(1, len(updates)):
         for earlier in alike[row, :row].nonzero().flatten().tolist():
-            if int(first[earlier]) == earlier and torch.equal(updates[row], updates[earlier]):
+            if int(first[earlier]) == earlier and _same(updates, row, earlier):
                 first[row] = earlier
                 break
     return first
+
+
+def _same(updates: Float[Tensor, "clients dim"], row: int, other: int) -> bool:
+    same = torch.equal(updates[row], updates[other])
+    release(updates)
+    return same
 
 
 def _measured(
@@ -134,8 +141,7 @@ def _measured(
 ) -> Float64[Tensor, " others"]:
     total = updates.new_zeros(len(others), dtype=torch.float64)
     width = max(BLOCK, CHUNK // len(others))
-    for start in range(0, updates.shape[1], width):
-        part = updates[:, start : start + width]
-        difference = part[others].to(torch.float64) - part[row]
+    for _, columns in column_parts(updates, updates.shape[1], width):
+        difference = columns[others].to(torch.float64) - columns[row]
         total += difference.square_().sum(1)
     return total

@@ -18,6 +18,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from datadefense.kernels.passes import column_parts
+
 COLUMNS_PER_THREAD = 32_768
 """Columns of a chunk for each thread: torch splits an operation between threads from here on."""
 
@@ -88,11 +90,10 @@ def reduce_columns(
     result = updates.new_empty(dim)
     width = COLUMNS_PER_THREAD * torch.get_num_threads()
     free: list[Tensor] = []
-    for start in range(0, dim, width):
-        out = result[start : start + width]
+    for part, columns in column_parts(updates, dim, width):
+        out = result[part]
         if len(out) < width:
             free = []
-        columns = updates[:, start : start + width]
         rows = [columns[client] for client in (clients or range(len(updates)))]
         used = _run(network, rows, free)
         reduce(rows, out)

@@ -10,6 +10,9 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
+from datadefense.kernels.passes import column_parts, last_columns, whole_columns, whole_rows
+from datadefense.spill import release
+
 BLOCK = 512
 """Columns whose products are summed in the matrix's own precision."""
 CHUNK = 65_536
@@ -28,7 +31,8 @@ def weighted_sum(
     weights: Float[Tensor, " clients"], updates: Float[Tensor, "clients dim"]
 ) -> Float[Tensor, " dim"]:
     """Return sum_j weights_j updates_j: one pass over the matrix."""
-    return weights.to(updates.dtype) @ updates
+    factors = weights.to(updates.dtype)
+    return _joined([factors @ columns for _, columns in whole_columns(updates)])
 
 
 def add_weighted(
@@ -37,18 +41,27 @@ def add_weighted(
     updates: Float[Tensor, "clients dim"],
 ) -> Float[Tensor, " dim"]:
     """Return base + sum_j weights_j updates_j (Eq. 2), the addition within the one pass."""
-    return torch.addmv(base, updates.T, weights.to(updates.dtype))
+    factors = weights.to(updates.dtype)
+    return _joined(
+        [torch.addmv(base[part], columns.T, factors) for part, columns in whole_columns(updates)]
+    )
 
 
 def squared_norms(updates: Float[Tensor, "clients dim"]) -> Float64[Tensor, " clients"]:
     """Return the squared l2 norm of each row, in float64, finite for every finite row."""
     dim = updates.shape[1]
     whole = dim - dim % BLOCK
-    blocks = torch.linalg.vector_norm(in_blocks(updates[:, :whole]), dim=2)
-    total: Tensor = blocks.to(torch.float64).square().sum(1)
-    total += updates[:, whole:].to(torch.float64).square().sum(1)
+    rest = last_columns(updates, whole).to(torch.float64).square().sum(1)
+    blocks = _joined(
+        [
+            torch.linalg.vector_norm(in_blocks(updates[rows, :whole]), dim=2)
+            for rows in whole_rows(updates)
+        ]
+    )
+    total: Tensor = blocks.to(torch.float64).square().sum(1) + rest
     for row in _outside_range(total):
         total[row] = _squared_norm_exact(updates[row])
+        release(updates)
     return total
 
 
@@ -63,14 +76,15 @@ def dots(
     """Return the dot product of each row with ``vector``, in float64."""
     dim = updates.shape[1]
     whole = dim - dim % BLOCK
-    total = updates[:, whole:].to(torch.float64) @ vector[whole:].to(torch.float64)
-    for start in range(0, whole, CHUNK):
-        stop = min(start + CHUNK, whole)
-        rows = in_blocks(updates[:, start:stop]).transpose(0, 1)
-        column = vector[start:stop].view(-1, BLOCK, 1)
+    rest = last_columns(updates, whole)
+    total = rest.to(torch.float64) @ vector[whole:].to(torch.float64)
+    for part, columns in column_parts(updates, whole, CHUNK):
+        rows = in_blocks(columns).transpose(0, 1)
+        column = vector[part].view(-1, BLOCK, 1)
         total += torch.bmm(rows, column).squeeze(2).sum(0, dtype=torch.float64)
     for row in (~total.isfinite()).nonzero().flatten().tolist():
         total[row] = updates[row].to(torch.float64) @ vector.to(torch.float64)
+        release(updates)
     return total
 
 
@@ -79,12 +93,16 @@ def squared_distances_to(
 ) -> Float64[Tensor, " clients"]:
     """Return the squared distance of each row from ``point``, from differences, in float64."""
     total = updates.new_zeros(len(updates), dtype=torch.float64)
-    for start in range(0, updates.shape[1], CHUNK):
-        part = slice(start, start + CHUNK)
-        total += squared_norms(updates[:, part] - point[part])
+    for part, columns in column_parts(updates, updates.shape[1], CHUNK):
+        total += squared_norms(columns - point[part])
     for row in (~total.isfinite()).nonzero().flatten().tolist():
         total[row] = (updates[row].to(torch.float64) - point.to(torch.float64)).square().sum()
+        release(updates)
     return total
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _outside_range(squared: Float64[Tensor, " clients"]) -> list[int]:

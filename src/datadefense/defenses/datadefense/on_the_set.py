@@ -11,6 +11,7 @@ from datadefense.defenses.datadefense.importance import PerClient
 from datadefense.defenses.datadefense.losses import PerExample, l_c
 from datadefense.round import Round
 from datadefense.server import Server
+from datadefense.spill import release
 
 WORST = 1e6
 """Nats that stand for a loss that is not finite, or greater."""
@@ -55,9 +56,11 @@ def client_losses(
     inputs, labels = owned.examples.inputs, owned.examples.labels
     parts = inputs.tensor_split(math.ceil(len(inputs) / (AT_ONCE * torch.get_num_threads())))
     rows = []
+    params = torch.empty_like(round.global_params)
     with torch.no_grad():
         for update in round.updates:
-            params = round.global_params + update
+            torch.add(round.global_params, update, out=params)
+            release(update)
             rows.append(l_c(torch.cat([server.logits(params, part) for part in parts]), labels))
     return torch.stack(rows).nan_to_num(WORST, WORST, WORST).clamp(max=WORST)
 

@@ -1,0 +1,1 @@
+"""What a defended round costs by its size: bytes received, resident memory, seconds."""

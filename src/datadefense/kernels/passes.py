@@ -1,0 +1,83 @@
+"""Passes over a matrix of updates in parts, so that one that lies in a file need not be resident.
+
+A matrix in memory is handed out as views of itself. One in a file (`datadefense.spill`) is copied a
+part at a time, and the file let go again: the system may map megabytes around every value that is
+read, so that a few columns of many rows, read in place, can make all of the matrix resident.
+"""
+
+from collections.abc import Iterator
+
+from jaxtyping import Float
+from torch import Tensor
+
+from datadefense.spill import is_spilled, release
+
+MOST_RESIDENT = 128_000_000
+"""Bytes of a spilled matrix that are mapped at a time, and bytes of the copy of a part."""
+AROUND = 4 << 20
+"""Bytes that may be mapped around what is read of a row: a huge page at either end."""
+ALIGNED = 512
+"""Columns of a part are a multiple of this: a product taken in such parts has the bits of the whole
+one. Cut anywhere, it has not: BLAS sums the last few columns in another way."""
+
+
+def column_parts(
+    updates: Float[Tensor, "clients dim"], stop: int, width: int
+) -> Iterator[tuple[slice, Float[Tensor, "clients width"]]]:
+    """Yield the columns up to ``stop``, ``width`` at a time: which they are, and themselves.
+
+    They are only to be read, and only until the next are asked for.
+    """
+    spilled = is_spilled(updates)
+    held_width = max(width, _fitting(updates, width)) if spilled else max(1, stop)
+    scratch = updates.new_empty(len(updates) * min(held_width, stop) if spilled else 0)
+    for start in range(0, stop, held_width):
+        held = updates[:, start : min(start + held_width, stop)]
+        if spilled:
+            held = _copied(held, scratch)
+        for place in range(0, held.shape[1], width):
+            columns = held[:, place : place + width]
+            yield slice(start + place, start + place + columns.shape[1]), columns
+
+
+def whole_columns(
+    updates: Float[Tensor, "clients dim"],
+) -> Iterator[tuple[slice, Float[Tensor, "clients width"]]]:
+    """Yield all columns at once; of a spilled matrix, as many as may be resident."""
+    dim = updates.shape[1]
+    if not is_spilled(updates):
+        return iter([(slice(0, dim), updates)])
+    return column_parts(updates, dim, max(ALIGNED, _fitting(updates, ALIGNED)))
+
+
+def last_columns(
+    updates: Float[Tensor, "clients dim"], start: int
+) -> Float[Tensor, "clients width"]:
+    """Return the columns from ``start`` on, a few."""
+    columns = updates[:, start:]
+    return _copied(columns, columns.new_empty(columns.numel())) if is_spilled(updates) else columns
+
+
+def whole_rows(updates: Float[Tensor, "clients dim"]) -> Iterator[slice]:
+    """Yield all rows at once; of a spilled matrix, as many as may be resident."""
+    clients, dim = updates.shape
+    step = max(1, clients)
+    if is_spilled(updates):
+        step = max(1, MOST_RESIDENT // (dim * updates.element_size() + AROUND))
+    for start in range(0, clients, step):
+        yield slice(start, min(start + step, clients))
+        release(updates)
+
+
+def _fitting(updates: Float[Tensor, "clients dim"], multiple: int) -> int:
+    """Return how many columns may be resident, a multiple of something."""
+    return MOST_RESIDENT // (len(updates) * updates.element_size()) // multiple * multiple
+
+
+def _copied(
+    columns: Float[Tensor, "clients width"], scratch: Float[Tensor, " size"]
+) -> Float[Tensor, "clients width"]:
+    copy = scratch[: columns.numel()].view(columns.shape)
+    for rows in whole_rows(columns):
+        copy[rows] = columns[rows]
+    return copy
