@@ -4,10 +4,13 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from tests.experiments.quick import quick
 
 from datadefense.cli import trackers
 from datadefense.experiments.experiment import Experiment
+from datadefense.experiments.run import start
 from datadefense.settings import SettingsError
+from datadefense.simulation.pool import Pool
 from datadefense.simulation.rounds import RoundRecord
 
 RECORD = RoundRecord(
@@ -119,3 +122,14 @@ def test_unknown_or_missing_is_said_before_anything_runs(typed, tmp_path, monkey
     ended = typed("run", "--setup", "digits-edge", "--log", "excel", "--out", tmp_path / "run")
     assert "log must be one of tensorboard, mlflow, wandb, got 'excel'" in ended.err
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_that_goes_on_tells_of_the_rounds_that_are_left(fake, typed, tmp_path):
+    folder = tmp_path / "run"
+    run = start(quick(rounds=3), folder)
+    with Pool(run.federation) as pool:
+        next(run.rounds(pool))
+    ended = typed("resume", folder, "--workers", "0", "--log", "mlflow")
+    assert ended.code == 0
+    assert {index for index, *_ in fake.told} == {2, 3}
+    assert fake.closed == 1

@@ -52,12 +52,21 @@ def run_experiment(
             see_through(run, workers, device, tell)
 
 
-def resume_experiment(folder: Path, data: Path | None, workers: int | None, device: str) -> None:
+def resume_experiment(
+    folder: Path,
+    data: Path | None,
+    workers: int | None,
+    device: str,
+    log: Sequence[str] = (),
+) -> None:
     """Pick a run up where its last checkpoint left it and see it through."""
     _check_means(workers, device)
+    check(log)
     torch.set_num_threads(1)
     with warnings_shown("datadefense.experiments"):
-        see_through(resume(folder, data), workers, device)
+        run = resume(folder, data)
+        with tracked(log, run.experiment, folder) as tell:
+            see_through(run, workers, device, tell)
 
 
 def warm_up(setup: str, scale: str, changes: Mapping[str, str], data: Path | None) -> None:
@@ -138,7 +147,7 @@ def see_through(
             sys.exit(130)
         with console.status("measuring the floor: the same rounds without an attack ..."):
             summary = run.finish(pool)
-    _print_summary(console, summary, run.folder)
+    print_summary(console, summary, run.folder)
     return summary
 
 
@@ -204,7 +213,8 @@ class _Display:
             self.console.print(f"round {record.round}/{total}  {text}", highlight=False)
 
 
-def _print_summary(console: Console, summary: Summary, folder: Path) -> None:
+def print_summary(console: Console, summary: Summary, folder: Path) -> None:
+    """Say in one line how a run ended, and where it is."""
     weight = summary.attacker_weight_mean
     excluded = summary.honest_excluded_percent
     console.print(

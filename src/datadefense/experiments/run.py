@@ -42,8 +42,8 @@ from datadefense.experiments.warm_start import Report
 from datadefense.files import FileError
 from datadefense.server import Server
 from datadefense.simulation.federation import Federation
-from datadefense.simulation.pool import Pool
 from datadefense.simulation.rounds import Progress, RoundRecord, begin, simulate
+from datadefense.simulation.workers import Workers
 from datadefense.storage import StateError, load_state, save_state, write_text
 
 logger = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class Run:
     progress: Progress[Any]
     records: list[RoundRecord] = field(default_factory=list)
 
-    def rounds(self, pool: Pool) -> Iterator[RoundRecord]:
+    def rounds(self, pool: Workers) -> Iterator[RoundRecord]:
         """Run what is left, storing each round before it is yielded."""
         experiment = self.experiment
         for record, progress in simulate(
@@ -98,7 +98,7 @@ class Run:
                 current.replace(self.folder / PREVIOUS)
             save_state(current, self.progress)
 
-    def finish(self, pool: Pool) -> Summary:
+    def finish(self, pool: Workers) -> Summary:
         """Measure the floor (or take it from the cache) and write the summary and the page."""
         floor = self.floor(pool)
         summary = summarise(
@@ -128,7 +128,7 @@ class Run:
         places = () if owned is None else owned.provenance
         return {place for place, origin in enumerate(places) if origin == POISONED}
 
-    def floor(self, pool: Pool) -> Floor:
+    def floor(self, pool: Workers) -> Floor:
         """Return what fedavg scores when nobody attacks: same rounds, same seed."""
         calm, cached = self.experiment.without_attack(), cached_floor(self.experiment)
         if (self.experiment.attack, self.experiment.defense) == ("none", "fedavg"):

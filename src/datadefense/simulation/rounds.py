@@ -17,7 +17,7 @@ from datadefense.round import Round, StateT
 from datadefense.server import Server
 from datadefense.simulation.clients import CountJob, TrainJob
 from datadefense.simulation.federation import Federation
-from datadefense.simulation.pool import Pool
+from datadefense.simulation.workers import Workers
 
 TEST_PART = 1000
 """Test examples that one worker judges at a time."""
@@ -62,7 +62,7 @@ def simulate(
     federation: Federation,
     defense: Defense[StateT],
     server: Server,
-    pool: Pool,
+    pool: Workers,
     *,
     progress: Progress[StateT],
     rounds: int,
@@ -106,7 +106,7 @@ def simulate(
 
 
 def evaluate(
-    federation: Federation, pool: Pool, params: Float[Tensor, " dim"]
+    federation: Federation, pool: Workers, params: Float[Tensor, " dim"]
 ) -> tuple[float, float]:
     """Return main accuracy and attack success rate, in percent."""
     pool.board.params.copy_(params)
@@ -124,27 +124,16 @@ def evaluate(
 
 def _collect(
     federation: Federation,
-    pool: Pool,
+    pool: Workers,
     progress: Progress[Any],
     people: tuple[Participant, ...],
     clock: "_Clock",
 ) -> Round:
     """Let everybody train; the matrix is the one that the workers have written."""
     counts = [federation.num_examples(person) for person in people]
-    attackers = [row for row, person in enumerate(people) if person.attacks]
     pool.board.params.copy_(progress.params)
     pool.board.previous.copy_(progress.previous)
-    jobs = [
-        TrainJob(
-            index=progress.round + 1,
-            row=row,
-            person=person,
-            attacker=(attackers.index(row), len(attackers)) if person.attacks else (0, 0),
-            num_examples=sum(counts),
-            has_previous=progress.round > 0,
-        )
-        for row, person in enumerate(people)
-    ]
+    jobs = train_jobs(federation, progress.round + 1, people)
     jobs.sort(key=lambda job: -counts[job.row])
     clock.start()
     answers = pool.run(jobs)
@@ -159,6 +148,24 @@ def _collect(
         num_examples=torch.tensor(counts),
         client_ids=tuple(person.client_id for person in people),
     )
+
+
+def train_jobs(
+    federation: Federation, index: int, people: tuple[Participant, ...]
+) -> list[TrainJob]:
+    """Return the jobs of a round, one for each of its slots."""
+    attackers = [row for row, person in enumerate(people) if person.attacks]
+    return [
+        TrainJob(
+            index=index,
+            row=row,
+            person=person,
+            attacker=(attackers.index(row), len(attackers)) if person.attacks else (0, 0),
+            num_examples=sum(federation.num_examples(person) for person in people),
+            has_previous=index > 1,
+        )
+        for row, person in enumerate(people)
+    ]
 
 
 class _Clock:

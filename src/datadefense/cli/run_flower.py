@@ -1,0 +1,69 @@
+"""``datadefense run --engine flower``: the same experiment, its clients trained by Flower."""
+
+import importlib.util
+import json
+import os
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+
+from datadefense.cli.run import print_summary
+from datadefense.defenses import create
+from datadefense.experiments.owned_set import pinned
+from datadefense.experiments.run_folder import CONFIG, SUMMARY
+from datadefense.experiments.setups import experiment
+from datadefense.experiments.summary import Summary
+from datadefense.files import FileError
+from datadefense.settings import SettingsError
+
+TOLD = re.compile(r"INFO\S* *:\s+(round \d+/\d+.*)$")
+"""Lines of Flower's log that are about our rounds."""
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def run_on_flower(
+    setup: str,
+    scale: str,
+    changes: Mapping[str, str],
+    *,
+    out: Path | None,
+    data: Path | None,
+    workers: int | None,
+    superlink: str | None,
+    root_certificates: Path | None,
+) -> None:
+    """Hand an experiment to Flower and show its rounds; what cannot work is refused before."""
+    needed = ("flwr",) if superlink else ("flwr", "ray")
+    if missing := [name for name in needed if importlib.util.find_spec(name) is None]:
+        raise SettingsError(
+            f"engine flower needs {' and '.join(missing)}: "
+            "pip install 'datadefense[flower-simulation]'"
+        )
+    from datadefense.flower_engine.launch import Deployment, run_app  # noqa: PLC0415 - an extra
+
+    configured = pinned(experiment(setup, scale, changes))
+    defense = create(configured.defense, configured.defense_settings)
+    defense.check_clients(configured.clients_per_round)
+    name = f"{configured.setup}-{configured.attack}-{configured.defense}-{configured.seed}"
+    folder = out or Path("runs") / f"{name}-flower-{time.strftime('%Y%m%d-%H%M%S')}"
+    if (folder / CONFIG).exists():
+        raise FileError(f"{folder} holds a run already: resume it, or choose another --out")
+    chosen = data or (Path(os.environ["DATADEFENSE_DATA"]) if _has_data() else None)
+    deployment = None if superlink is None else Deployment(superlink, root_certificates)
+    processes = (os.cpu_count() or 1) if workers is None else workers
+    console = Console()
+    for line in run_app(configured, folder, chosen, workers=processes, deployment=deployment):
+        if found := TOLD.search(COLOURS.sub("", line)):
+            console.print(found[1], highlight=False)
+    if (folder / SUMMARY).exists():
+        values = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+        print_summary(console, Summary(**values), folder)
+    else:
+        console.print(f"wrote {folder.absolute()} on the machine of the SuperLink", highlight=False)
+
+
+def _has_data() -> bool:
+    return bool(os.environ.get("DATADEFENSE_DATA"))

@@ -1,0 +1,77 @@
+"""Jobs as messages: what a node needs to train one client, and what it sends back.
+
+A node is told the experiment, the round, whose turn it is and the global model; it answers with the
+update itself, so that not a bit is lost in a sum and a difference.
+"""
+
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from torch import Tensor
+
+from datadefense.attacks.schedule import Participant
+from datadefense.flower.arrays import read_record
+from datadefense.simulation.clients import Answer, Board, TrainJob
+
+PARAMS, PREVIOUS, UPDATE = "params", "previous", "update"
+
+
+def job_content(job: TrainJob, board: Board, config: str) -> RecordDict:
+    """Return a job with the models that it needs; ``config`` is the experiment as TOML."""
+    models = {PARAMS: board.params}
+    if job.has_previous and job.person.attacks:
+        models[PREVIOUS] = board.previous
+    facts = ConfigRecord(
+        {
+            "experiment": config,
+            "index": job.index,
+            "client": job.person.client_id,
+            "attacks": job.person.attacks,
+            "attacker": list(job.attacker),
+            "num-examples": job.num_examples,
+        }
+    )
+    arrays = {name: Array(model.numpy()) for name, model in models.items()}
+    return RecordDict({"arrays": ArrayRecord(arrays), "job": facts})
+
+
+def read_job(message: Message) -> tuple[TrainJob, dict[str, Tensor], str]:
+    """Return the job, with its row 0, its models by name, and the experiment as TOML."""
+    facts = message.content.config_records["job"]
+    models = read_record(message.content.array_records["arrays"])
+    client, attacker = facts["client"], facts["attacker"]
+    if not isinstance(client, int | str) or not isinstance(attacker, list):
+        raise ValueError("the message is no job of this engine")
+    first, count = (int(number) for number in attacker)
+    job = TrainJob(
+        index=int(str(facts["index"])),
+        row=0,
+        person=Participant(client, bool(facts["attacks"])),
+        attacker=(first, count),
+        num_examples=int(str(facts["num-examples"])),
+        has_previous=PREVIOUS in models,
+    )
+    return job, models, str(facts["experiment"])
+
+
+def update_content(update: Tensor, answer: Answer) -> RecordDict:
+    """Return an update as a node sends it."""
+    return RecordDict(
+        {
+            "arrays": ArrayRecord({UPDATE: Array(update.numpy())}),
+            "metrics": MetricRecord({"seconds": answer.seconds}),
+        }
+    )
+
+
+def read_update(message: Message, row: Tensor) -> Answer:
+    """Write the update of a reply into its row; an error or another form raises ValueError."""
+    if message.has_error():
+        raise ValueError(f"error {message.error.code}: {message.error.reason}")
+    update = read_record(message.content.array_records["arrays"])[UPDATE]
+    if (update.shape, update.dtype) != (row.shape, row.dtype):
+        raise ValueError(
+            f"the update is {update.dtype} of shape {tuple(update.shape)}, "
+            f"expected {row.dtype} of shape {tuple(row.shape)}"
+        )
+    row.copy_(update)
+    seconds = message.content.metric_records["metrics"]["seconds"]
+    return Answer(0, seconds if isinstance(seconds, float) else 0.0)

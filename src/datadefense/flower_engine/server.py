@@ -1,0 +1,43 @@
+"""The server of an experiment on Flower: our run, with Flower's nodes as its workers."""
+
+import logging
+import tomllib
+from pathlib import Path
+from tempfile import mkdtemp
+
+import torch
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+
+from datadefense.experiments.experiment import Experiment
+from datadefense.experiments.run import resume, start
+from datadefense.experiments.run_folder import CONFIG
+from datadefense.flower_engine.grid_pool import GridPool
+
+logger = logging.getLogger("flwr.datadefense")
+"""A child of Flower's own logger, so that it is shown where Flower's words are shown."""
+server_app = ServerApp()
+
+
+@server_app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Carry the experiment out, from where its folder has it if it was begun."""
+    torch.set_num_threads(1)
+    config = str(context.run_config["experiment"])
+    experiment = Experiment(**tomllib.loads(config))
+    folder = Path(str(context.run_config["out"]) or mkdtemp(prefix="datadefense-"))
+    data = str(context.run_config["data"])
+    place = Path(data) if data else None
+    begun = (folder / CONFIG).exists()
+    run = resume(folder, place) if begun else start(experiment, folder, place)
+    pool = GridPool(run.federation, grid, config)
+    for record in run.rounds(pool):
+        scores = (
+            ""
+            if record.ma_percent is None or record.asr_percent is None
+            else f"  MA {record.ma_percent:.1f} %  ASR {record.asr_percent:.1f} %"
+        )
+        attacked = "  attacked" if record.attackers else ""
+        logger.info("round %d/%d%s%s", record.round, experiment.rounds, scores, attacked)
+    run.finish(pool)
+    logger.info("wrote %s", folder)
