@@ -21,7 +21,7 @@ check: $(VENV)/.installed-dev  ## Format, lint, types, import contracts
 bench: $(VENV)/.installed-dev  ## Time every rule beside Flower's and the memory limit
 	$(BIN)/python -m benchmarks.aggregation
 
-bench-engine: $(VENV)/.installed-bench  ## Time the engine beside its ceiling, Flower's simulation and pfl
+bench-engine: $(VENV)/.installed-dev  ## Time the engine beside its ceiling, Flower's simulation and pfl
 	$(BIN)/python -m benchmarks.engine $(if $(PFL_PYTHON),--pfl-python $(PFL_PYTHON))
 
 clean:  ## Forget the virtual environment and all caches
@@ -38,7 +38,3 @@ $(VENV)/.installed-demo: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) --editable '.[dev]'
 	touch $@ $(VENV)/.installed-demo
-
-$(VENV)/.installed-bench: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[bench]'
-	touch $@ $(VENV)/.installed-dev $(VENV)/.installed-demo

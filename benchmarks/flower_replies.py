@@ -85,6 +85,45 @@ class FlowerRound:
             for arrays, n in zip(self.arrays, self.num_examples, strict=True)
         ]
 
+    def asked(self, strategy: "Strategy", global_params: Tensor) -> "list[Message]":
+        """Let a strategy choose all nodes for a round; return what it would send them."""
+        from flwr.app import ArrayRecord, ConfigRecord
+
+        messages = strategy.configure_train(
+            1,
+            ArrayRecord(split(global_params)),
+            ConfigRecord(),
+            _AllThere(len(self.arrays)),
+        )
+        found = list(messages)
+        for number, message in enumerate(found):
+            message.metadata.__dict__["_message_id"] = str(number)
+        return found
+
+    def answers(self, asked: "list[Message]") -> "list[Message]":
+        """Return what the nodes reply to these messages; new messages around the same bytes."""
+        from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
+
+        return [
+            Message(
+                RecordDict(
+                    {"arrays": ArrayRecord(arrays), "metrics": MetricRecord({"num-examples": n})}
+                ),
+                reply_to=message,
+            )
+            for message, arrays, n in zip(asked, self.arrays, self.num_examples, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _AllThere:
+    """As much of a grid as choosing nodes needs."""
+
+    count: int
+
+    def get_node_ids(self) -> list[int]:
+        return list(range(1, self.count + 1))
+
 
 def admit(replies: "list[Message]", global_params: Tensor) -> Round:
     """Read replies into a round through our gate: the work that Flower's times include."""

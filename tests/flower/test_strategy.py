@@ -8,7 +8,7 @@ import pytest
 import torch
 from flwr.app import ArrayRecord, Message, RecordDict
 from flwr.serverapp.exception import InconsistentMessageReplies
-from flwr.serverapp.strategy import FedAvg
+from flwr.serverapp.strategy import Bulyan, FedAvg, FedMedian, FedTrimmedAvg, Krum, MultiKrum
 from tests.flower.fake_grid import FakeGrid, failing, model_in, record, reply, shifted
 
 from datadefense.flower import DefendedStrategy, TooFewNodesError
@@ -103,16 +103,46 @@ def test_one_bad_reply_costs_nothing_but_itself(node, reason, defense, tmp_path)
     assert reason in line["nodes"][-1]["reason"]
 
 
+SHIPPED = {
+    "FedAvg": FedAvg,
+    "FedMedian": FedMedian,
+    "FedTrimmedAvg": FedTrimmedAvg,
+    "Krum": lambda: Krum(num_malicious_nodes=1),
+    "MultiKrum": lambda: MultiKrum(num_malicious_nodes=1, num_nodes_to_select=4),
+    "Bulyan": lambda: Bulyan(num_malicious_nodes=0),
+}
+
+
 @pytest.mark.parametrize("kind", ["missing", "empty", "no count"])
-def test_flowers_own_strategy_ends_there(kind):
+@pytest.mark.parametrize("strategy", SHIPPED.values(), ids=list(SHIPPED))
+def test_one_malformed_reply_ends_a_run_of_flowers_own_strategies(strategy, kind):
     """So that one knows what the gate is for."""
+    nodes = {node: shifted(0.1 * node, loss=1.0) for node in range(1, 6)}
+    strategy().start(FakeGrid(nodes), record(START), 1)
     with pytest.raises(InconsistentMessageReplies):
-        FedAvg().start(FakeGrid({**HONEST, 6: BAD[kind][0]}), record(START), 1)
+        strategy().start(FakeGrid({**nodes, 6: BAD[kind][0]}), record(START), 1)
 
 
 def test_flowers_own_strategy_takes_nan_for_the_model():
     result = FedAvg().start(FakeGrid({**HONEST, 6: shifted(math.nan, loss=1.0)}), record(START), 1)
     assert math.isnan(values(result)["b"][0])
+
+
+def test_flowers_log_shows_what_happens(caplog):
+    """A logger that is not below Flower's is not streamed to who runs the app."""
+    caplog.set_level("INFO", "flwr")
+    started({**HONEST, 6: nan}, "median")
+    said = [one.getMessage() for one in caplog.records if one.name == "flwr.datadefense"]
+    assert any(text.startswith("defense: Median(") for text in said)
+    assert any("round 1: node 6 rejected: 8 of 8 values" in text for text in said)
+
+
+def test_what_a_round_cost_is_written_down(tmp_path):
+    _, result = started(HONEST, "median", folder=tmp_path)
+    (line,) = map(json.loads, (tmp_path / "audit.jsonl").read_text().splitlines())
+    assert 0 < line["cost"]["seconds"] < 60
+    assert line["cost"]["seconds"] == result.train_metrics_clientapp[1]["defense-seconds"]
+    assert line["cost"]["peak_memory_mb"] is None or line["cost"]["peak_memory_mb"] > 10
 
 
 def test_an_error_about_a_lost_node_is_put_down_to_that_node(tmp_path):

@@ -1,17 +1,21 @@
 """The audit trail: one line of JSON a round, with each node's verdict, weight and features."""
 
+import dataclasses
 import json
 import os
 import time
 from pathlib import Path
 from typing import Any
 
+from datadefense.flower.cost import Cost
 from datadefense.gate import Admission
 from datadefense.round import Aggregate
 
 
-def audit_line(index: int, admission: Admission, result: Aggregate[Any]) -> dict[str, Any]:
-    """Return what happened to each node in a round, as plain values."""
+def audit_line(
+    index: int, admission: Admission, result: Aggregate[Any], cost: Cost
+) -> dict[str, Any]:
+    """Return what happened to each node in a round and what it cost, as plain values."""
     ids = admission.round.client_ids if admission.round is not None else ()
     counts = admission.round.num_examples.tolist() if admission.round is not None else []
     weights = None if result.weights is None else result.weights.tolist()
@@ -38,7 +42,13 @@ def audit_line(index: int, admission: Admission, result: Aggregate[Any]) -> dict
     rest = {
         key: value for key, value in result.report.items() if key not in ("reasons", "rejected")
     }
-    return {"round": index, "time": time.time(), "nodes": nodes, "report": rest}
+    return {
+        "round": index,
+        "time": time.time(),
+        "cost": dataclasses.asdict(cost),
+        "nodes": nodes,
+        "report": rest,
+    }
 
 
 def append_line(path: Path, line: dict[str, Any]) -> None:

@@ -10,7 +10,8 @@ from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("flwr.datadefense")
+"""A child of Flower's logger: what is said here is shown and streamed with the run's log."""
 
 
 class TooFewNodesError(RuntimeError):

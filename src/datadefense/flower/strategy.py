@@ -1,11 +1,11 @@
 """A Flower strategy that lets a defense decide what the next model is."""
 
 import dataclasses
-import logging
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
@@ -20,16 +20,17 @@ from datadefense.defenses.base import Defense
 from datadefense.examples import Examples
 from datadefense.flower.arrays import make_record, read_record
 from datadefense.flower.audit import append_line, audit_line
-from datadefense.flower.nodes import Present, content_with, wait_for_nodes, wanted_nodes
+from datadefense.flower.cost import Cost, peak_memory_mb
+from datadefense.flower.nodes import Present, content_with, logger, wait_for_nodes, wanted_nodes
 from datadefense.flower.replies import agreeing, contents_of, submission_of
-from datadefense.gate import Admission, Gate
+from datadefense.gate import Admission, Gate, Sends
 from datadefense.params import BufferPolicy, Layout, predictor
 from datadefense.round import Aggregate
 from datadefense.server import Server
-from datadefense.settings import number, whole
+from datadefense.settings import number, one_of, whole
+from datadefense.spill import Spill
 from datadefense.storage import load_state, save_state
 
-logger = logging.getLogger(__name__)
 STATE, TRAIL = "state.safetensors", "audit.jsonl"
 """Files of a strategy's folder."""
 
@@ -70,11 +71,17 @@ class DefendedStrategy(Strategy):
         seed: root of the defense's randomness.
         buffers: what happens to BatchNorm's statistics and to integer arrays: ``refuse`` the model,
             ``keep`` the server's, or ``aggregate`` the floating ones.
+        sends: what nodes reply with: their whole ``models``, as Flower's own strategies expect, or
+            ``updates``, which loses no bits to a sum and a difference.
         max_examples: greatest number of examples that a node may claim.
         min_nodes: fewest nodes that a round is run with; below, the run ends with an error.
         wait_seconds: how long to wait for the nodes that ``inner`` wants, each round.
         folder: where state and audit trail are kept; None keeps nothing. A run that finds a state
             there goes on from it.
+        tell: called with each line of the audit trail, for a dashboard; see
+            `datadefense.flower.prometheus`. Whatever it raises is logged, and the run goes on.
+        spill: where a matrix of updates goes that is too large for memory; None keeps it there.
+            Flower itself holds the replies of a round in memory, which this does not change.
     """
 
     def __init__(
@@ -87,10 +94,13 @@ class DefendedStrategy(Strategy):
         clean: Examples | None = None,
         seed: int = 0,
         buffers: BufferPolicy = "refuse",
+        sends: Sends = "models",
         max_examples: int = 1_000_000,
         min_nodes: int = 2,
         wait_seconds: float = 60.0,
         folder: Path | str | None = None,
+        tell: Callable[[dict[str, Any]], None] | None = None,
+        spill: Spill | None = None,
     ) -> None:
         self.defense = create(defense) if isinstance(defense, str) else defense
         self.inner = FedAvg() if inner is None else inner
@@ -98,11 +108,14 @@ class DefendedStrategy(Strategy):
         if clean is None and defense_set is not None:
             self.clean = defense_set.examples.take(defense_set.known_clean.nonzero().flatten())
         self.seed, self.buffers, self.max_examples = seed, buffers, max_examples
+        self.sends = sends
+        one_of("sends", sends, get_args(Sends))
         self.min_nodes, self.wait_seconds = min_nodes, wait_seconds
         whole("min_nodes", min_nodes, 1)
         whole("max_examples", max_examples, 1)
         number("wait_seconds", wait_seconds, minimum=0)
         self.folder = None if folder is None else Path(folder)
+        self.tell, self.spill = tell, spill
         self.arrays_key = str(getattr(self.inner, "arrayrecord_key", "arrays"))
         self.count_key = str(getattr(self.inner, "weighted_by_key", "num-examples"))
         self._desk: Desk | None = None
@@ -167,6 +180,7 @@ class DefendedStrategy(Strategy):
         desk = self._desk
         if desk is None:
             raise RuntimeError("aggregate_train was called before configure_train")
+        began = time.perf_counter()
         index = server_round + self._before
         sent = {one.metadata.message_id: one.metadata.dst_node_id for one in desk.sent}
         came = sorted(replies, key=lambda reply: reply.metadata.src_node_id)
@@ -175,9 +189,13 @@ class DefendedStrategy(Strategy):
         )
         admission = desk.gate.admit(index, desk.kept.params, submissions, expected=len(desk.sent))
         result = defend(self.defense, desk.kept.state, admission, desk.kept.params, desk.server)
+        cost = Cost(time.perf_counter() - began, peak_memory_mb())
+        for one in admission.rejected:
+            logger.warning("round %d: node %s rejected: %s", index, one.client_id, one.reason)
         desk.kept = Kept(result.params, result.state, index)
         metrics = self._metrics(came, admission, result)
-        self._keep(desk.kept, audit_line(index, admission, result))
+        metrics["defense-seconds"] = cost.seconds
+        self._keep(desk.kept, audit_line(index, admission, result, cost))
         return self._record(desk), metrics
 
     def configure_evaluate(
@@ -212,7 +230,7 @@ class DefendedStrategy(Strategy):
         kept = Kept(params, self.defense.init(server, params), 0)
         if self.folder is not None and (self.folder / STATE).exists():
             kept = load_state(self.folder / STATE, like=kept)
-        gate = Gate(layout, max_examples=self.max_examples, sends="models")
+        gate = Gate(layout, max_examples=self.max_examples, sends=self.sends, spill=self.spill)
         return Desk(gate, server, {name: tensors[name] for name in layout.kept}, kept, [])
 
     def _nodes(self, grid: Grid) -> list[int]:
@@ -224,6 +242,11 @@ class DefendedStrategy(Strategy):
 
     def _keep(self, kept: Kept, line: dict[str, Any]) -> None:
         """Write the trail, then the state: a round is done when its state is there."""
+        if self.tell is not None:
+            try:
+                self.tell(line)
+            except Exception:
+                logger.exception("round %d could not be told", kept.round)
         if self.folder is None:
             return
         append_line(self.folder / TRAIL, line)

@@ -1,0 +1,1 @@
+"""A federation of digits that one node attacks: Flower, defended by DataDefense."""
