@@ -6,6 +6,7 @@ claims; here the header must agree with the number of bytes that came.
 
 import warnings
 from collections.abc import Mapping
+from functools import lru_cache
 from io import BytesIO
 
 import numpy as np
@@ -38,7 +39,15 @@ def read_array(array: Array) -> Tensor:
 
 def _header(data: bytes) -> tuple[tuple[int, ...], bool, "np.dtype[np.generic]", int]:
     """Return shape, order, dtype and where the values begin."""
-    file = BytesIO(data[:LONGEST_HEADER])
+    size_bytes = {1: 2, 2: 4}.get(data[6] if len(data) > 6 else 0, 0)
+    size = int.from_bytes(data[8 : 8 + size_bytes], "little")
+    return _parsed(data[: min(8 + size_bytes + size, LONGEST_HEADER)])
+
+
+@lru_cache(maxsize=4096)
+def _parsed(header: bytes) -> tuple[tuple[int, ...], bool, "np.dtype[np.generic]", int]:
+    """Parse a header, once for all nodes that send the same: it is evaluated as Python by NumPy."""
+    file = BytesIO(header)
     version = npy.read_magic(file)
     readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     if version not in readers:
