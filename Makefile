@@ -10,7 +10,7 @@ demo: $(VENV)/.installed-demo  ## Attack one federated round and show what each 
 	$(BIN)/datadefense demo
 
 test: check  ## Linters, types, layers and all tests
-	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal
 
 check: $(VENV)/.installed-dev  ## Format, lint, types, import contracts
 	$(BIN)/ruff format --check .

@@ -49,6 +49,7 @@ def test_a_dashboard_that_fails_does_not_end_the_run(caplog):
     def broken(_line):
         raise OSError("no dashboard today")
 
+    caplog.set_level("ERROR", "flwr")
     _, result = started(HONEST, rounds=2, tell=broken)
     assert len(result.train_metrics_clientapp) == 2
     assert "could not be told" in caplog.text
