@@ -273,3 +273,15 @@ def test_datadefense_needs_a_model_and_its_set():
 def test_arrays_are_what_the_record_holds():
     assert isinstance(started(HONEST)[1].arrays, ArrayRecord)
     assert torch.is_tensor(torch.from_numpy(values(started(HONEST)[1])["w"]))
+
+
+def test_a_round_whose_state_was_not_kept_is_not_in_the_trail_twice(tmp_path):
+    started(HONEST, rounds=2, folder=tmp_path)
+    trail = tmp_path / "audit.jsonl"
+    whole = trail.read_text()
+    trail.write_text(whole + '{"round": 3, "nodes": []}\n{"round": 4, "no')  # killed while writing
+    started(HONEST, rounds=3, folder=tmp_path)
+    lines = [json.loads(line) for line in trail.read_text().splitlines()]
+    assert [line["round"] for line in lines] == [1, 2, 3]
+    assert trail.read_text().startswith(whole)
+    assert lines[2]["nodes"]

@@ -10,6 +10,7 @@ from typing import Any
 from datadefense.flower.cost import Cost
 from datadefense.gate import Admission
 from datadefense.round import Aggregate
+from datadefense.storage import write_text
 
 
 def audit_line(
@@ -58,3 +59,20 @@ def append_line(path: Path, line: dict[str, Any]) -> None:
         trail.write(json.dumps(line) + "\n")
         trail.flush()
         os.fsync(trail.fileno())
+
+
+def drop_after(path: Path, last: int) -> None:
+    """Take out lines of rounds after ``last``, which will be run again, and one that is cut off."""
+    if not path.exists():
+        return
+    lines = path.read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines if 0 < _round_of(line) <= last]
+    if kept != lines:
+        write_text(path, "".join(line + "\n" for line in kept))
+
+
+def _round_of(line: str) -> int:
+    try:
+        return int(json.loads(line)["round"])
+    except (ValueError, KeyError, TypeError):
+        return 0

@@ -19,7 +19,7 @@ from datadefense.defenses import create
 from datadefense.defenses.base import Defense
 from datadefense.examples import Examples
 from datadefense.flower.arrays import make_record, read_record
-from datadefense.flower.audit import append_line, audit_line
+from datadefense.flower.audit import append_line, audit_line, drop_after
 from datadefense.flower.cost import Cost, peak_memory_mb
 from datadefense.flower.nodes import Present, content_with, logger, wait_for_nodes, wanted_nodes
 from datadefense.flower.replies import agreeing, contents_of, submission_of
@@ -230,6 +230,7 @@ class DefendedStrategy(Strategy):
         kept = Kept(params, self.defense.init(server, params), 0)
         if self.folder is not None and (self.folder / STATE).exists():
             kept = load_state(self.folder / STATE, like=kept)
+            drop_after(self.folder / TRAIL, kept.round)
         gate = Gate(layout, max_examples=self.max_examples, sends=self.sends, spill=self.spill)
         return Desk(gate, server, {name: tensors[name] for name in layout.kept}, kept, [])
 
