@@ -1,9 +1,10 @@
-"""Memory for a matrix of updates, and what the system is told about it. Advice is Linux only."""
+"""Memory: of a matrix of updates, in huge pages; and the most that a process has held. Linux."""
 
 import ctypes
 import mmap
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 
 import torch
 from jaxtyping import Float
@@ -29,3 +30,18 @@ def madvise() -> Callable[[int, int, int], int]:
     function = ctypes.CDLL(None, use_errno=True).madvise
     function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     return function
+
+
+def peak_memory_mb(process: int | str = "self") -> float | None:
+    """Return the peak of a process's resident memory; None where the system does not tell.
+
+    >>> peak = peak_memory_mb()
+    >>> peak is None or peak > 1
+    True
+    """
+    try:
+        lines = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    sizes = [line.split()[1] for line in lines.splitlines() if line.startswith("VmHWM:")]
+    return float(sizes[0]) / 1024 if sizes else None

@@ -43,13 +43,18 @@ def run_experiment(
     check(log)
     torch.set_num_threads(1)
     configured = experiment(setup, scale, changes)
-    name = f"{configured.setup}-{configured.attack}-{configured.defense}-{configured.seed}"
-    folder = out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder = out or new_folder(configured)
     with warnings_shown("datadefense.experiments"):
         with _warm_start_display(configured) as report:
             run = start(configured, folder, data, report)
         with tracked(log, configured, folder) as tell:
             see_through(run, workers, device, tell)
+
+
+def new_folder(configured: Experiment) -> Path:
+    """Return where a run goes that was given no place: named after what it is and when."""
+    name = f"{configured.setup}-{configured.attack}-{configured.defense}-{configured.seed}"
+    return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 def resume_experiment(

@@ -4,13 +4,13 @@ import importlib.util
 import json
 import os
 import re
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
 
-from datadefense.cli.run import print_summary
+from datadefense.cli.run import new_folder, print_summary
+from datadefense.data.folder import data_folder
 from datadefense.defenses import create
 from datadefense.experiments.owned_set import pinned
 from datadefense.experiments.run_folder import CONFIG, SUMMARY
@@ -47,15 +47,14 @@ def run_on_flower(
     configured = pinned(experiment(setup, scale, changes))
     defense = create(configured.defense, configured.defense_settings)
     defense.check_clients(configured.clients_per_round)
-    name = f"{configured.setup}-{configured.attack}-{configured.defense}-{configured.seed}"
-    folder = out or Path("runs") / f"{name}-flower-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder = out or new_folder(configured)
     if (folder / CONFIG).exists():
         raise FileError(f"{folder} holds a run already: resume it, or choose another --out")
-    chosen = data or (Path(os.environ["DATADEFENSE_DATA"]) if _has_data() else None)
+    place = data_folder(data) if superlink is None else data  # there it is a folder of theirs
     deployment = None if superlink is None else Deployment(superlink, root_certificates)
     processes = (os.cpu_count() or 1) if workers is None else workers
     console = Console()
-    for line in run_app(configured, folder, chosen, workers=processes, deployment=deployment):
+    for line in run_app(configured, folder, place, workers=processes, deployment=deployment):
         if found := TOLD.search(COLOURS.sub("", line)):
             console.print(found[1], highlight=False)
     if (folder / SUMMARY).exists():
@@ -63,7 +62,3 @@ def run_on_flower(
         print_summary(console, Summary(**values), folder)
     else:
         console.print(f"wrote {folder.absolute()} on the machine of the SuperLink", highlight=False)
-
-
-def _has_data() -> bool:
-    return bool(os.environ.get("DATADEFENSE_DATA"))

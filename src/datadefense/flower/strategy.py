@@ -20,10 +20,11 @@ from datadefense.defenses.base import Defense
 from datadefense.examples import Examples
 from datadefense.flower.arrays import make_record, read_record
 from datadefense.flower.audit import append_line, audit_line, drop_after
-from datadefense.flower.cost import Cost, peak_memory_mb
+from datadefense.flower.cost import Cost
 from datadefense.flower.nodes import Present, content_with, logger, wait_for_nodes, wanted_nodes
 from datadefense.flower.replies import agreeing, contents_of, submission_of
 from datadefense.gate import Admission, Gate, Sends
+from datadefense.memory import peak_memory_mb
 from datadefense.params import BufferPolicy, Layout, predictor
 from datadefense.round import Aggregate
 from datadefense.server import Server

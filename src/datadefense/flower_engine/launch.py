@@ -214,7 +214,7 @@ def _environment(home: Path) -> dict[str, str]:
         "FLWR_TELEMETRY_ENABLED": "0",
         "FLWR_DISABLE_UPDATE_CHECK": "1",
         "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.2",
-        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", ""))),
+        "PATH": _places(),
         "COLUMNS": "200",
         "NO_COLOR": "1",
     }
@@ -223,10 +223,14 @@ def _environment(home: Path) -> dict[str, str]:
 
 def _program(name: str) -> str:
     """Return the path of one of Flower's programs, beside this Python or on the path."""
-    places = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
-    found = shutil.which(name, path=places)
+    found = shutil.which(name, path=_places())
     if found is None:
         raise SettingsError(
             f"engine flower needs {name}: pip install 'datadefense[flower-simulation]'"
         )
     return found
+
+
+def _places() -> str:
+    """Return where programs are looked for: beside this Python first."""
+    return os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))

@@ -1,7 +1,6 @@
 """A node: trains whichever client of the experiment it is told to, as a worker of ours would."""
 
 import functools
-import os
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -46,6 +45,5 @@ def _workplace(config: str, data: str) -> tuple[Federation, Bench]:
     """
     experiment = Experiment(**tomllib.loads(config))
     experiment = replace(experiment, defense_folder=None, defense_digest=None)
-    chosen = data or os.environ.get("DATADEFENSE_DATA", "")
-    federation, _ = assemble(experiment, Path(chosen) if chosen else None)
+    federation, _ = assemble(experiment, Path(data) if data else None)
     return federation, Bench(federation.module, federation.layout)

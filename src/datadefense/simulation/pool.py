@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 from types import TracebackType
 
 import torch
 import torch.multiprocessing as mp
 
+from datadefense.memory import peak_memory_mb
 from datadefense.settings import whole
 from datadefense.simulation.clients import Answer, Board, Job, do_job
 from datadefense.simulation.federation import Federation
@@ -47,15 +47,6 @@ def _work(connection: Connection, federation: Federation, board: Board, device: 
             connection.send(("done", do_job(job, federation, board, bench)))
         except Exception as error:
             connection.send(("failed", f"{type(error).__name__}: {error}"))
-
-
-def _peak_mb(pid: int) -> float | None:
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    sizes = [float(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:")]
-    return sizes[0] if sizes else None
 
 
 @dataclass(slots=True, eq=False)
@@ -134,7 +125,7 @@ class Pool:
     def peak_memory_mb(self) -> float | None:
         """Return the sum of the peaks of resident memory of all processes; None if unknown."""
         ids = [os.getpid(), *(worker.process.pid for worker in self._crew)]
-        peaks = [_peak_mb(pid) for pid in ids if pid is not None]
+        peaks = [peak_memory_mb(pid) for pid in ids if pid is not None]
         known = [peak for peak in peaks if peak is not None]
         return sum(known) if len(known) == len(peaks) else None
 
