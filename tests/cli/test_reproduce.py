@@ -5,6 +5,7 @@ import json
 import pytest
 from tests.experiments.quick import quick
 from tests.experiments.summaries import SUMMARY
+from tests.reproduction.grid_results import FIGURES, made_up
 
 from datadefense.cli import reproduce
 from datadefense.reproduction.store import Result, append, read_store
@@ -86,6 +87,38 @@ def test_pages_of_the_papers_scale_have_a_name_of_their_own(typed, tmp_path):
         assert typed("reproduce", "toy", "--render-only", "--scale", scale).code == 0
     pages = sorted(path.name for path in (tmp_path / "docs" / "results").iterdir())
     assert pages == ["toy-paper.md", "toy.md"]
+
+
+@pytest.mark.usefixtures("toy")
+def test_all_is_every_study_with_results_and_one_file_of_them(typed, tmp_path):
+    assert typed("reproduce", "all", "--render-only").out == "wrote docs/results/index.html\n"
+    one = POINTS[1].experiment
+    append(tmp_path / "results" / "runs.jsonl", Result(one.key(), one.changes(), SUMMARY))
+    ended = typed("reproduce", "all", "--render-only")
+    assert ended.out == "wrote docs/results/toy.md\nwrote docs/results/index.html\n"
+    assert "<h1>toy: does it hold?</h1>" in (tmp_path / "docs/results/index.html").read_text()
+
+
+def test_all_has_the_overview_where_an_attack_works(typed, tmp_path):
+    for one in made_up(FIGURES).values():
+        append(tmp_path / "results" / "runs.jsonl", one)
+    ended = typed("reproduce", "all", "--render-only")
+    assert (ended.code, ended.err) == (0, "")
+    assert "wrote docs/results/overview.md\n" in ended.out
+    page = (tmp_path / "docs/results/index.html").read_text()
+    assert page.index('id="overview"') < page.index('id="targets"')
+
+
+@pytest.mark.usefixtures("toy")
+def test_remarks_beside_the_store_are_on_the_page(typed, tmp_path):
+    (tmp_path / "results" / "remarks").mkdir(parents=True)
+    (tmp_path / "results" / "remarks" / "toy.md").write_text("It does not.\n")
+    assert typed("reproduce", "toy", "--render-only").code == 0
+    assert "\n\nIt does not.\n\n|" in (tmp_path / "docs/results/toy.md").read_text()
+
+
+def test_a_study_of_the_papers_size_has_nothing_at_ours(typed):
+    assert refused(typed("reproduce", "paper-size"), "paper-size has no runs at cpu scale")
 
 
 @pytest.mark.usefixtures("toy")

@@ -52,6 +52,7 @@ def test_the_paper_is_all_there():
         "detector",
         "importance",
         "halting",
+        "paper-size",
     }
 
 

@@ -6,6 +6,8 @@ import pytest
 from tests.experiments.summaries import SUMMARY
 
 from datadefense.experiments.experiment import Experiment
+from datadefense.reproduction import study
+from datadefense.reproduction.paper import Published
 from datadefense.reproduction.store import Result
 from datadefense.reproduction.study import MOST_SEEDS, Point, Study, cells, page, spread, table
 
@@ -163,3 +165,15 @@ def test_the_page_names_the_question_and_the_command_and_has_the_table(scale):
     assert f"`datadefense reproduce toy --scale {scale}`" in text
     assert text.endswith(table(STUDY, scale, results))
     assert "| pgd | krum | 1 |" in text
+    assert "\n\nWe differ.\n\n|" in page(STUDY, scale, results, remarks="We differ.\n")
+
+
+def test_the_papers_rate_is_marked_where_ours_is_another(monkeypatch):
+    known = {("pgd", "krum"): (80.0, 16.0), ("pgd", "fedavg"): (80.0, 12.0)}
+    monkeypatch.setattr(study, "published", lambda name: Published("Table 0", known))
+    results = results_of((DEFENDED, {"asr_percent": 10.0}), (GRID["pgd", "fedavg"], {}))
+    near = results_of((GRID["pgd", "fedavg"], {"asr_percent": 10.0}))
+    text = table(STUDY, "cpu", results | near)
+    assert "| 80.00 | 16.00 \u2260 |" in text
+    assert "| 80.00 | 12.00 |" in text
+    assert "Beside it the paper's Table 0" in page(STUDY, "cpu", results)

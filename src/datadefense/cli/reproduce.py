@@ -1,12 +1,14 @@
 """``datadefense reproduce``: run a study's grid and render its results."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from datadefense.reproduction.grid import run_missing
+from datadefense.reproduction.overview import overview, overview_page
 from datadefense.reproduction.store import Result, read_store
 from datadefense.reproduction.studies import STUDIES
 from datadefense.reproduction.study import Cell, Study, cells, page
@@ -15,6 +17,10 @@ from datadefense.storage import write_text
 
 GALLERY = "attack-gallery"
 """The one study without runs."""
+ALL = "all"
+"""Every study."""
+REMARKS = "remarks"
+"""Folder beside the store: what a person has to say on a study, `NAME.md`."""
 
 
 def list_studies() -> None:
@@ -23,6 +29,7 @@ def list_studies() -> None:
     for study in STUDIES.values():
         shown.add_row(study.name, str(len(list(study.points("cpu")))), study.question)
     shown.add_row(GALLERY, "", "what do the poisoned examples look like?")
+    shown.add_row(ALL, "", "every study, an overview, and one page of everything")
     Console().print(shown)
 
 
@@ -38,15 +45,22 @@ def reproduce_study(
     pages: Path,
     run: bool,
 ) -> None:
-    """Run what is missing (unless ``run`` is false), then write the page from all results."""
+    """Run what is missing (unless ``run`` is false), then write the page from all results.
+
+    ``all`` is every study of the scale, then the overview and one HTML file of all pages.
+    """
     if name == GALLERY:
         _gallery(data, pages)
         return
-    if name not in STUDIES:
-        raise SettingsError(f"no study is called {name!r}{suggest(name, [*STUDIES, GALLERY])}")
+    if name not in (*STUDIES, ALL):
+        known = [*STUDIES, GALLERY, ALL]
+        raise SettingsError(f"no study is called {name!r}{suggest(name, known)}")
     one_of("scale", scale, ("cpu", "paper"))
     whole("seeds", seeds, 1)
-    console, study = Console(), STUDIES[name]
+    console = Console()
+    chosen = [one for one in STUDIES.values() if name in (one.name, ALL) and _has_runs(one, scale)]
+    if not chosen:
+        raise SettingsError(f"{name} has no runs at {scale} scale")
     side_by_side = jobs if jobs is not None else os.cpu_count() or 1
     whole("jobs", side_by_side, 1)
 
@@ -61,25 +75,69 @@ def reproduce_study(
         )
 
     if run:
-        wanted = study.wanted(scale, seeds, only)
+        wanted = {one.key(): one for study in chosen for one in study.wanted(scale, seeds, only)}
         if not wanted:
             raise SettingsError(f"no point of {name} has {only!r} among its labels")
-        results = run_missing(wanted, store, data, jobs=side_by_side, told=show)
+        results = run_missing(wanted.values(), store, data, jobs=side_by_side, told=show)
     else:
         results = read_store(store)
     pages.mkdir(parents=True, exist_ok=True)
-    stem = name if scale == "cpu" else f"{name}-{scale}"
-    written, picture = pages / f"{stem}.md", pages / f"{stem}.png"
+    written = [
+        _page(study, scale, results, pages, store.parent / REMARKS)
+        for study in chosen
+        if name != ALL or cells(study, scale, results)
+    ]
+    if name == ALL:
+        if run:
+            _gallery(data, pages)
+        written += _together(results, pages)
+    for path in written:
+        console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+
+
+def _has_runs(study: Study, scale: str) -> bool:
+    return any(True for _ in study.points(scale))
+
+
+def _page(
+    study: Study, scale: str, results: Mapping[str, Result], pages: Path, remarks: Path
+) -> Path:
+    """Write the study's page and picture, with the remarks that lie beside the store."""
+    stem = study.name if scale == "cpu" else f"{study.name}-{scale}"
+    written, picture, said = pages / f"{stem}.md", pages / f"{stem}.png", remarks / f"{stem}.md"
     drawn = _draw(study, cells(study, scale, results), picture)
-    write_text(written, page(study, scale, results, picture.name if drawn else ""))
-    console.print(f"wrote {written}", highlight=False, soft_wrap=True)
+    words = said.read_text(encoding="utf-8") if said.exists() else ""
+    write_text(written, page(study, scale, results, picture.name if drawn else "", words))
+    return written
+
+
+def _together(results: Mapping[str, Result], pages: Path) -> list[Path]:
+    """Write the overview, and one file of all pages that are there, of whatever scale."""
+    try:
+        from datadefense.reproduction.heat_map import draw_overview  # noqa: PLC0415 - an extra
+        from datadefense.reproduction.results_page import results_page  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise _needs(error) from error
+    written = []
+    found = overview(results)
+    if found.cases:
+        draw_overview(found, pages / "overview.png")
+        write_text(pages / "overview.md", overview_page(found, "overview.png"))
+        written.append(pages / "overview.md")
+    names = ["overview", *(stem for one in STUDIES for stem in (one, f"{one}-paper"))]
+    write_text(pages / "index.html", results_page(pages, names))
+    return [*written, pages / "index.html"]
+
+
+def _needs(error: ImportError) -> ValueError:
+    return ValueError(f"figures need {error.name}: pip install 'datadefense[demo]'")
 
 
 def _draw(study: Study, found: list[Cell], picture: Path) -> bool:
     try:
         from datadefense.reproduction.figures import draw  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise ValueError(f"figures need {error.name}: pip install 'datadefense[demo]'") from error
+        raise _needs(error) from error
     return draw(study, found, picture)
 
 
@@ -87,7 +145,7 @@ def _gallery(data: Path | None, pages: Path) -> None:
     try:
         from datadefense.reproduction.attack_gallery import draw_gallery  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise ValueError(f"figures need {error.name}: pip install 'datadefense[demo]'") from error
+        raise _needs(error) from error
     pages.mkdir(parents=True, exist_ok=True)
     missing = draw_gallery(data, pages / f"{GALLERY}.png")
     console = Console()

@@ -41,7 +41,9 @@ def export(
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(help="Name of a study; see `datadefense list studies`.")],
+    name: Annotated[
+        str, typer.Argument(help="Name of a study, or all; see `datadefense list studies`.")
+    ],
     scale: Annotated[str, typer.Option(help="cpu (reduced) or paper.")] = "cpu",
     seeds: Annotated[int, typer.Option(help="Seeds of each point, from 0 on.")] = 1,
     jobs: Annotated[

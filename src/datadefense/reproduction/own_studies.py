@@ -18,6 +18,8 @@ DIGITS = {
     "20 % of clients": {"schedule": "fixed-pool", "pool": "10"},
     "40 % of clients": {"schedule": "fixed-pool", "pool": "20"},
 }
+FIFTH = {"schedule": "fixed-pool", "pool": "40"}
+"""A fifth of CIFAR's 200 clients, the largest pool of the paper's Table 5."""
 
 
 def _attacks(scale: str) -> Iterator[Point]:
@@ -36,6 +38,7 @@ def _targets(scale: str) -> Iterator[Point]:
         for attack in (*BOTH, "adaptive")
         for words, changes in DIGITS.items()
     ]
+    cases += [("cifar10-trigger", attack, "20 % of clients", FIFTH) for attack in BOTH]
     cases += [("digits-edge", "adaptive", RARE, {}), ("cifar10-trigger", "adaptive", RARE, {})]
     cases += [("digits-edge", "none", "never", {})]
     for setup, attack, words, changes in cases:

@@ -116,6 +116,14 @@ def _halting(scale: str) -> Iterator[Point]:
             yield _point(scale, (defense, words), TRIGGER, changes)
 
 
+def _paper_size(scale: str) -> Iterator[Point]:
+    """The paper's federation at its own size, for as many rounds as two cores make in two hours."""
+    if scale == "paper":
+        for defense in ("fedavg", "datadefense"):
+            changes = {"defense": defense, "rounds": 100, "evaluate_every": 5}
+            yield _point(scale, ("pgd-replacement", defense), TRIGGER, changes)
+
+
 PAPER = (
     Study("table1", "the defenses on the six setups", ("setup", "defense"), _table1, "bars"),
     Study("non-iid", "clients whose data differ", ("alpha", "defense"), _non_iid),
@@ -142,5 +150,12 @@ PAPER = (
     Study("detector", "poison that the detector marks, by round", ("setup",), _learning, "hits"),
     Study("importance", "weight of attackers less that of others", ("setup",), _learning, "gaps"),
     Study("halting", "theta and psi stay early", ("defense", "halted"), _halting, "by-round"),
+    Study(
+        "paper-size",
+        "100 rounds of the paper's own federation",
+        ("attack", "defense"),
+        _paper_size,
+        "by-round",
+    ),
 )
 """Studies of the paper."""

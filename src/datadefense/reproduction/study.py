@@ -11,6 +11,10 @@ from datadefense.reproduction.store import Result
 
 MOST_SEEDS = 20
 """Seeds of a point that a table looks for."""
+NEAR = 5.0
+"""Points of success rate within which ours and the paper's say the same, scales being different."""
+UNLIKE = "\u2260"
+"""Beside a number of the paper's that ours does not agree with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,20 @@ def spread(values: list[float], digits: int = 1) -> str:
     return f"{fmean(values):.{digits}f}{deviation}"
 
 
+def differs(ours: list[float], theirs: float) -> bool:
+    """Say whether the paper's success rate is further from ours than `NEAR` and the spread.
+
+    >>> differs([1.0], 5.0), differs([1.0], 9.0)
+    (False, True)
+    >>> differs([1.0, 9.0], 15.0), differs([1.0, 9.0], 17.0)
+    (False, True)
+    """
+    if not ours:
+        return False
+    deviation = stdev(ours) if len(ours) > 1 else 0.0
+    return abs(fmean(ours) - theirs) > max(NEAR, 2 * deviation)
+
+
 def table(study: Study, scale: str, results: Mapping[str, Result]) -> str:
     """Return the study's results as a markdown table, a line a point."""
     heads = [
@@ -144,16 +162,37 @@ def table(study: Study, scale: str, results: Mapping[str, Result]) -> str:
             spread(cell.values("detector_hits_percent")),
         ]
         if paper is not None:
-            known = paper.figures.get(cell.point.labels)
-            row += ["", ""] if known is None else [f"{figure:.2f}" for figure in known]
+            row += _beside(cell, paper.figures.get(cell.point.labels))
         lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines) + "\n"
 
 
-def page(study: Study, scale: str, results: Mapping[str, Result], picture: str = "") -> str:
-    """Return the study's page: the question, how it was answered, the picture, the table."""
+def _beside(cell: Cell, known: tuple[float, float] | None) -> list[str]:
+    """Return the paper's accuracy and success rate, the latter marked where ours differs."""
+    if known is None:
+        return ["", ""]
+    accuracy, rate = known
+    mark = f" {UNLIKE}" if differs(cell.values("asr_percent"), rate) else ""
+    return [f"{accuracy:.2f}", f"{rate:.2f}{mark}"]
+
+
+def page(
+    study: Study,
+    scale: str,
+    results: Mapping[str, Result],
+    picture: str = "",
+    remarks: str = "",
+) -> str:
+    """Return the study's page: question, how it was answered, picture, remarks, table."""
     paper = published(study.name)
-    beside = "" if paper is None else f" Beside it the paper's {paper.source}, at its own scale."
+    beside = (
+        []
+        if paper is None
+        else [
+            f"Beside it the paper's {paper.source}, at its own scale; {UNLIKE}: more than",
+            f"{NEAR:g} points and two standard deviations from our success rate.",
+        ]
+    )
     command = f"`datadefense reproduce {study.name} --scale {scale}`"
     return "\n".join(
         [
@@ -163,9 +202,11 @@ def page(study: Study, scale: str, results: Mapping[str, Result], picture: str =
             "evaluated rounds. Floor: success rate of fedavg when nobody attacks, same seed;",
             "excess: what is above it; worst: of any seed. dMA: accuracy less that of fedavg",
             "without an attack, same seed. Attackers, defense set and test share no example.",
-            f"Made by {command} from `results/runs.jsonl`.{beside}",
+            f"Made by {command} from `results/runs.jsonl`.",
+            *beside,
             "",
             *([f"![{study.question}]({picture})", ""] if picture else []),
+            *([remarks.strip(), ""] if remarks.strip() else []),
             table(study, scale, results),
         ]
     )

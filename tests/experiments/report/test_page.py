@@ -8,7 +8,8 @@ import time
 import pytest
 from tests.experiments.report.synthetic import HOSTILE, Size, write_run
 
-from datadefense.experiments.report.page import LIBRARY, SCRIPTS, STYLES, _asset, render
+from datadefense.experiments.report.one_file import asset
+from datadefense.experiments.report.page import LIBRARY, SCRIPTS, STYLES, render
 from datadefense.experiments.report.stored_run import read_run
 
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
@@ -57,21 +58,21 @@ def test_nothing_is_asked_for_from_elsewhere(page):
 def test_scripts_put_no_text_into_the_page_as_html():
     for name in SCRIPTS:
         assert not re.search(
-            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", _asset(name)
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", asset(name)
         ), name
 
 
 def test_no_asset_ends_its_own_block():
     for name in (*STYLES, *SCRIPTS, LIBRARY):
-        assert "</" not in _asset(name) or name == LIBRARY
-        assert not re.search(r"</(script|style)", _asset(name)), name
+        assert "</" not in asset(name) or name == LIBRARY
+        assert not re.search(r"</(script|style)", asset(name)), name
 
 
 def test_every_asset_says_what_it_is():
     for name in SCRIPTS:
-        assert _asset(name).startswith("// "), name
+        assert asset(name).startswith("// "), name
     for name in STYLES[1:]:
-        assert _asset(name).startswith("/* "), name
+        assert asset(name).startswith("/* "), name
 
 
 def test_hostile_text_stays_text(tmp_path):

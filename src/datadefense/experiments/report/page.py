@@ -1,13 +1,11 @@
 """The page put together: styles, scripts and data in one file, under a policy that forbids more."""
 
-import base64
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 
+from datadefense.experiments.report.one_file import asset, filled, policy
 from datadefense.experiments.report.page_data import page_data, title_of
 from datadefense.experiments.report.stored_run import StoredRun
 from datadefense.storage import write_text
@@ -54,12 +52,12 @@ def render(runs: Sequence[StoredRun], title: str | None = None, about: str = "")
     data = page_data(runs)
     heading = title or title_of(runs)
     says = data["overall"] if len(runs) > 1 else data["runs"][0]["verdict"]
-    style = "\n".join(map(_asset, STYLES))
-    library, script = f"/*\n{_asset(LICENCE)}*/\n{_asset(LIBRARY)}", _script()
-    return _filled(
-        _asset("page.html"),
+    style = "\n".join(map(asset, STYLES))
+    library, script = f"/*\n{asset(LICENCE)}*/\n{asset(LIBRARY)}", _script()
+    return filled(
+        asset("page.html"),
         {
-            "policy": _policy([style], [library, script]),
+            "policy": policy([style], [library, script]),
             "title": escape(heading),
             "about": escape(about),
             "verdict": escape(says),
@@ -81,32 +79,5 @@ def write_page(
 
 
 def _script() -> str:
-    parts = "\n".join(map(_asset, SCRIPTS))
+    parts = "\n".join(map(asset, SCRIPTS))
     return f'(() => {{\n"use strict";\n{parts}}})();'
-
-
-def _policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
-    """Return a policy that lets these styles and scripts work, pictures be in the page, no more."""
-    style, script = (" ".join(map(_digest, texts)) for texts in (styles, scripts))
-    return (
-        f"default-src 'none'; script-src {script}; style-src {style}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _digest(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _filled(template: str, values: Mapping[str, str]) -> str:
-    """Put values into their places; what is put in is not looked at again."""
-    pieces = template.split("{{")
-    filled = [pieces[0]]
-    for piece in pieces[1:]:
-        name, _, rest = piece.partition("}}")
-        filled += [values[name], rest]
-    return "".join(filled)
-
-
-def _asset(name: str) -> str:
-    return files(__package__).joinpath("assets", *name.split("/")).read_text(encoding="utf-8")

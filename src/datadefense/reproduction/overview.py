@@ -1,0 +1,121 @@
+"""The overview: what each defense let in wherever the attack works undefended."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import fmean
+
+from datadefense.reproduction.own_studies import RARE
+from datadefense.reproduction.store import Result
+from datadefense.reproduction.studies import STUDIES
+from datadefense.reproduction.study import Cell, cells
+
+WORKS = 10.0
+"""Excess success rate, in percent, from which on an attack counts as working undefended."""
+LOST = 3.0
+"""Points of accuracy below fedavg in peace from which on a model counts as damaged."""
+WORDS = {
+    "digits-edge": "digits",
+    "cifar10-label-flip": "CIFAR-10, label flip",
+    "cifar10-southwest": "CIFAR-10, Southwest",
+    "cifar10-trigger": "CIFAR-10, trigger",
+    "cifar100-trigger": "CIFAR-100, trigger",
+    "emnist-ardis": "MNIST, UCI sevens",
+    "sentiment-yl": "tweets",
+    "pgd": "quiet",
+    "pgd-replacement": "loud",
+}
+"""Setups and attacks as a newcomer would call them."""
+COLUMNS = ("fedavg", "krum", "multi-krum", "median", "rfa", "fltrust", "datadefense")
+"""Defenses of the short table: no defense, statistics, trust in clean data, the default."""
+
+Case = tuple[str, str, str]
+"""Setup, attack, and when it attacks: labels of the study `targets` without the defense."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Cells of the study `targets`, by case and defense, of the cases in which the attack works."""
+
+    cases: Mapping[Case, Mapping[str, Cell]]
+
+    def defenses(self) -> list[str]:
+        """Return the defenses that have results, the default last."""
+        found = dict.fromkeys(name for row in self.cases.values() for name in row)
+        return [*(name for name in found if name != "datadefense"), "datadefense"]
+
+
+def overview(results: Mapping[str, Result], scale: str = "cpu") -> Overview:
+    """Return the results of all cases whose attack gets through undefended."""
+    cases: dict[Case, dict[str, Cell]] = {}
+    for cell in cells(STUDIES["targets"], scale, results):
+        setup, attack, when, defense = cell.point.labels
+        if attack in ("pgd", "pgd-replacement"):
+            cases.setdefault((setup, attack, when), {})[defense] = cell
+    return Overview({case: row for case, row in cases.items() if _works(row)})
+
+
+def _works(row: Mapping[str, Cell]) -> bool:
+    return "fedavg" in row and excess(row["fedavg"]) >= WORKS
+
+
+def excess(cell: Cell) -> float:
+    """Return the mean excess success rate, in percent."""
+    return fmean(cell.values("excess_asr_percent"))
+
+
+def lost(cell: Cell) -> float:
+    """Return the mean loss of accuracy beside fedavg in peace, in points; 0 where unknown."""
+    costs = cell.cost_in_accuracy()
+    return max(0.0, -fmean(costs)) if costs else 0.0
+
+
+def in_words(case: Case) -> str:
+    """Return a case as a reader would say it.
+
+    >>> in_words(("cifar10-trigger", "pgd-replacement", "every fifth round"))
+    'CIFAR-10, trigger, loud'
+    >>> in_words(("digits-edge", "pgd", "40 % of clients"))
+    'digits, quiet, 40 % of clients'
+    """
+    setup, attack, when = case
+    return ", ".join([WORDS[setup], WORDS[attack], *([] if when == RARE else [when])])
+
+
+def figure_of(cell: Cell) -> str:
+    """Return the excess, at least 0, and the accuracy lost where the model is damaged."""
+    words = f"{max(0.0, excess(cell)):.1f}"
+    return f"{words} (-{lost(cell):.0f})" if lost(cell) >= LOST else words
+
+
+def short_table(found: Overview) -> str:
+    """Return the headline: a line a case, in markdown."""
+    heads = ["attack", *COLUMNS[:-1], "**datadefense**", "seeds"]
+    lines = [f"| {' | '.join(heads)} |", "|---|" + "---:|" * (len(heads) - 1)]
+    for case, row in found.cases.items():
+        own = row.get("datadefense")
+        figures = [figure_of(row[name]) if name in row else "" for name in COLUMNS]
+        seeds = "" if own is None else str(len(own.runs))
+        lines.append(
+            f"| {' | '.join([in_words(case), *figures[:-1], f'**{figures[-1]}**', seeds])} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def overview_page(found: Overview, picture: str) -> str:
+    """Return the page: what the numbers are, the picture of all defenses, the short table."""
+    return "\n".join(
+        [
+            "# overview: what gets in",
+            "",
+            "Attack success above the floor, in percent, mean over seeds, in every case in which",
+            f"the attack gets {WORKS:g} % or more in undefended; in brackets the points of",
+            f"accuracy lost beside fedavg in peace, from {LOST:g} on. The attacker comes every",
+            "fifth round unless the case says otherwise. Seeds: of datadefense; baselines have one",
+            "or more ([targets](targets.md) has all figures). Made by",
+            "`datadefense reproduce all --render-only` from `results/runs.jsonl`.",
+            "",
+            f"![what each defense lets in]({picture})",
+            "",
+            short_table(found),
+        ]
+    )
