@@ -53,8 +53,11 @@ def test_bulyan_given_the_same_choice(round, replies):
     assert (gaps > 2e-6).sum() <= 3, "more than a few values equally near the median"
 
 
-def test_multi_krum_chooses_as_float64_does_where_flowers_does_not():
-    """The benchmark's round of 100: at the border two scores are 1e-6 apart."""
+def test_multi_krum_chooses_as_float64_does_where_flowers_cannot_be_sure():
+    """The benchmark's round of 100: at the border two scores are 1e-6 apart.
+
+    Flower's scores are further off than that; by how much depends on the threads of its BLAS.
+    """
     from flwr.app import ArrayRecord
 
     round = make_round(Case(100, LENET_DIM))
@@ -72,7 +75,8 @@ def test_multi_krum_chooses_as_float64_does_where_flowers_does_not():
         ArrayRecord(flower_replies.split(round.global_params + update)) for update in round.updates
     ]
     theirs = krum_scores(torch.from_numpy(multikrum.compute_distances(records)).double(), 20)
-    assert set(theirs.argsort()[:80].tolist()) != chosen
+    ranked = true_scores.sort().values
+    assert (theirs - true_scores).abs().max() > ranked[80] - ranked[79]
 
 
 def test_ours_is_right_where_float32_distances_of_weights_are_not():

@@ -10,8 +10,9 @@ from datadefense.reproduction import attack_gallery
 
 def test_without_a_data_folder_only_the_embedded_digits(tmp_path, monkeypatch):
     monkeypatch.delenv("DATADEFENSE_DATA", raising=False)
-    missing = attack_gallery.draw_gallery(tmp_path, tmp_path / "gallery.png")
-    assert missing == [row.setup for row in attack_gallery.ROWS[1:]] + ["sentiment-yl"]
+    left_out = attack_gallery.draw_gallery(tmp_path, tmp_path / "gallery.png")
+    assert list(left_out) == [row.setup for row in attack_gallery.ROWS[1:]] + ["sentiment-yl"]
+    assert all(str(tmp_path) in reason for reason in left_out.values()), left_out
     assert (tmp_path / "gallery.png").stat().st_size > 1000
 
 

@@ -147,8 +147,7 @@ def _gallery(data: Path | None, pages: Path) -> None:
     except ImportError as error:
         raise _needs(error) from error
     pages.mkdir(parents=True, exist_ok=True)
-    missing = draw_gallery(data, pages / f"{GALLERY}.png")
     console = Console()
-    if missing:
-        console.print(f"no data here for {', '.join(missing)}", highlight=False, soft_wrap=True)
+    for setup, reason in draw_gallery(data, pages / f"{GALLERY}.png").items():
+        console.print(f"without {setup}: {reason}", highlight=False, markup=False, soft_wrap=True)
     console.print(f"wrote {pages / GALLERY}.png", highlight=False, soft_wrap=True)

@@ -1,6 +1,5 @@
 """The attack gallery: poisoned examples of each setup beside clean ones of their true class."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
@@ -41,23 +40,25 @@ ROWS = (
 """The setups with pictures."""
 
 
-def draw_gallery(data: Path | None, path: Path) -> list[str]:
-    """Draw what the data folder allows into a PNG file; return the setups that are missing."""
+def draw_gallery(data: Path | None, path: Path) -> dict[str, str]:
+    """Draw what the data folder allows into a PNG file; say why the other setups are left out."""
     found: list[tuple[Row, Tensor, Tensor]] = []
-    missing: list[str] = []
+    left_out: dict[str, str] = {}
     for row in ROWS:
         changes = STAND_IN if row.setup == "emnist-ardis" else {}
         try:
             material = gather(experiment(row.setup, "cpu", changes), data)
-        except (DataError, ValueError):
-            missing.append(row.setup)
+        except (DataError, ValueError) as error:
+            left_out[row.setup] = str(error)
             continue
         right = torch.isin(material.test.labels, torch.tensor(row.classes))
         clean = material.test.inputs[right.nonzero().flatten()[:SHOWN]]
         found.append((row, material.attacker.poison.inputs[:SHOWN], clean))
-    tweets = _tweets(data)
-    if not tweets:
-        missing.append("sentiment-yl")
+    tweets: list[str] = []
+    try:
+        tweets = _tweets(data)
+    except (DataError, ValueError) as error:
+        left_out["sentiment-yl"] = str(error)
     figure = Figure(figsize=(11, 0.62 * (len(found) + 0.3 * (1 + len(tweets)))))
     height = len(found) + (1 + len(tweets)) * 0.3
     for place, (row, poisoned, clean) in enumerate(found):
@@ -78,7 +79,7 @@ def draw_gallery(data: Path | None, path: Path) -> list[str]:
         if line == 1:
             figure.text(0.005, down, "positive, called negative", fontsize=8)
     figure.savefig(path, dpi=110, bbox_inches="tight", metadata={"Software": None})
-    return missing
+    return left_out
 
 
 def _picture(
@@ -90,9 +91,6 @@ def _picture(
     return values.permute(1, 2, 0)
 
 
-def _tweets(data: Path | None) -> Sequence[str]:
-    try:
-        texts = load_texts("yorgos-lanthimos", data, "train").texts
-    except (DataError, ValueError):
-        return ()
+def _tweets(data: Path | None) -> list[str]:
+    texts = load_texts("yorgos-lanthimos", data, "train").texts
     return [shorten(text, 110) for text in texts[:4]]
