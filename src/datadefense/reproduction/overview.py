@@ -107,7 +107,7 @@ def overview_page(found: Overview, picture: str) -> str:
         [
             "# overview: what gets in",
             "",
-            "Attack success above the floor, in percent, mean over seeds, in every case in which",
+            "Attack success above the floor (0 if below), in percent, mean over seeds, wherever",
             f"the attack gets {WORKS:g} % or more in undefended; in brackets the points of",
             f"accuracy lost beside fedavg in peace, from {LOST:g} on. The attacker comes every",
             "fifth round unless the case says otherwise. Seeds: of datadefense; baselines have one",

@@ -33,12 +33,12 @@ def _targets(scale: str) -> Iterator[Point]:
         (setup, attack, RARE, {}) for setup in REAL for attack in BOTH
     ]
     cases += [("emnist-ardis", attack, RARE, STAND_IN) for attack in BOTH]
+    cases += [("cifar10-trigger", attack, "20 % of clients", FIFTH) for attack in BOTH]
     cases += [
         ("digits-edge", attack, words, changes)
         for attack in (*BOTH, "adaptive")
         for words, changes in DIGITS.items()
     ]
-    cases += [("cifar10-trigger", attack, "20 % of clients", FIFTH) for attack in BOTH]
     cases += [("digits-edge", "adaptive", RARE, {}), ("cifar10-trigger", "adaptive", RARE, {})]
     cases += [("digits-edge", "none", "never", {})]
     for setup, attack, words, changes in cases:
