@@ -33,7 +33,11 @@ def _targets(scale: str) -> Iterator[Point]:
         (setup, attack, RARE, {}) for setup in REAL for attack in BOTH
     ]
     cases += [("emnist-ardis", attack, RARE, STAND_IN) for attack in BOTH]
-    cases += [("cifar10-trigger", attack, "20 % of clients", FIFTH) for attack in BOTH]
+    cases += [
+        ("cifar10-trigger", attack, words, changes)
+        for attack in BOTH
+        for words, changes in (("every round", {"period": "1"}), ("20 % of clients", FIFTH))
+    ]
     cases += [
         ("digits-edge", attack, words, changes)
         for attack in (*BOTH, "adaptive")
