@@ -115,7 +115,10 @@ def _together(results: Mapping[str, Result], pages: Path) -> list[Path]:
     """Write the overview, and one file of all pages that are there, of whatever scale."""
     try:
         from datadefense.reproduction.heat_map import draw_overview  # noqa: PLC0415 - an extra
-        from datadefense.reproduction.results_page import results_page  # noqa: PLC0415 - an extra
+        from datadefense.reproduction.results_page import (  # noqa: PLC0415 - an extra
+            page_names,
+            results_page,
+        )
     except ImportError as error:
         raise _needs(error) from error
     written = []
@@ -124,8 +127,7 @@ def _together(results: Mapping[str, Result], pages: Path) -> list[Path]:
         draw_overview(found, pages / "overview.png")
         write_text(pages / "overview.md", overview_page(found, "overview.png"))
         written.append(pages / "overview.md")
-    names = ["overview", *(stem for one in STUDIES for stem in (one, f"{one}-paper"))]
-    write_text(pages / "index.html", results_page(pages, names))
+    write_text(pages / "index.html", results_page(pages, page_names(STUDIES)))
     return [*written, pages / "index.html"]
 
 

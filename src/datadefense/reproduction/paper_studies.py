@@ -117,7 +117,7 @@ def _halting(scale: str) -> Iterator[Point]:
 
 
 def _paper_size(scale: str) -> Iterator[Point]:
-    """The paper's federation at its own size, for as many rounds as two cores make in two hours."""
+    """The paper's federation at its own size, for a fifteenth of its rounds."""
     if scale == "paper":
         for defense in ("fedavg", "datadefense"):
             changes = {"defense": defense, "rounds": 100, "evaluate_every": 5}

@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
@@ -13,6 +13,15 @@ from datadefense.experiments.report.one_file import asset, filled, policy
 STYLES = ("colours.css", "page.css", "results.css")
 OPENING = "README"
 """The page that comes first, if there is one."""
+
+
+def page_names(studies: Iterable[str]) -> list[str]:
+    """Return the pages that studies can have, in their order: at cpu scale, then at the paper's.
+
+    >>> page_names(["table1"])
+    ['overview', 'table1', 'table1-paper']
+    """
+    return ["overview", *(stem for name in studies for stem in (name, f"{name}-paper"))]
 
 
 def results_page(folder: Path, names: Sequence[str]) -> str:
