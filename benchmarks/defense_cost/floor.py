@@ -16,15 +16,15 @@ from datadefense.rng import generator
 def floor(scene: Scene) -> Callable[[], None]:
     """Return the floor of a scene's call.
 
-    A forward pass over D_d of each client's model and the released one, at once or in parts, as is
-    fastest (of these models, only the full VGG-9 gains by parts); forward and backward at the new
-    one; three passes over the matrix of updates; and the forward and backward passes of the
-    detector's steps, without an optimiser.
+    A forward pass over D_d of each client's model, at once or in parts, as is fastest (of these
+    models, only the full VGG-9 gains by parts); forward and backward at the new one;
+    three passes over the matrix of updates; and the forward and backward passes of the detector's
+    steps, without an optimiser. The released model's pass is the new one's of the round before.
     """
     round, owned = scene.round, scene.owned
     inputs, labels = owned.examples.inputs, owned.examples.labels
     start = scene.start
-    modules = [scene.loaded(params) for params in (*(start + round.updates), start, start)]
+    modules = [scene.loaded(params) for params in (*(start + round.updates), start)]
     narrow = is_narrow(scene.module)
     if narrow:
         inputs = channels_last(inputs)

@@ -96,9 +96,10 @@ def markdown(environment: Mapping[str, Any], figures: Figures) -> str:
             ),
             "## Beside its floor",
             "",
-            "The floor is the bare operations: a forward pass over D_d of each client's model, the "
-            "released and the new one, the backward pass at the new one, three passes over the "
-            "matrix of updates, and the detector's forward and backward passes.",
+            "The floor is the bare operations: a forward pass over D_d of each client's model and "
+            "of the new one, the backward pass at the new one, three passes over the matrix of "
+            "updates, and the detector's forward and backward passes. The released model's pass "
+            "is the new one's of the round before.",
             "",
             *_table(
                 ("model", "clients", "examples", "call", "floor", "times the floor"),
@@ -117,7 +118,7 @@ def markdown(environment: Mapping[str, Any], figures: Figures) -> str:
                     _row(
                         one,
                         f"{one.ratio:.0%}",
-                        f"{(one.clients + 4) * one.examples / ROUND_PASSES:.0%}",
+                        f"{(one.clients + 3) * one.examples / ROUND_PASSES:.0%}",
                         f"{one.call / (one.call + one.other):.0%}",
                     )
                     for one in figures.rounds

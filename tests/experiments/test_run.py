@@ -9,6 +9,7 @@ import torch
 from tests.simulation.tiny import tiny_federation
 
 from datadefense import Server
+from datadefense.defenses.datadefense.answers import fingerprint
 from datadefense.experiments import assembly
 from datadefense.experiments import run as run_module
 from datadefense.experiments.assembly import _test, assemble
@@ -191,6 +192,8 @@ def test_a_run_keeps_what_its_page_needs(tmp_path):
         run.finish(pool)
     gallery = read_gallery(tmp_path / "run" / "gallery.json")
     owned = run.server.defense_set
+    made = fingerprint(run.progress.params, owned.examples)
+    assert list(run.progress.state.kept) == [made], "the next round would not know its model again"
     assert [shown.id for shown in gallery] == list(owned.ids)
     assert [shown.known_clean for shown in gallery] == owned.known_clean.tolist()
     assert read_floor(tmp_path / "run" / "floor.json").ma_percent > 10

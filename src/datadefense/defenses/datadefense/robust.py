@@ -9,6 +9,7 @@ from torch import Tensor
 
 from datadefense.defense_set import DefenseSet
 from datadefense.defenses.base import Defense, Promise
+from datadefense.defenses.datadefense.answers import Kept, answers, answers_of, keep
 from datadefense.defenses.datadefense.detector import Psi, draw_psi, gamma, standardise
 from datadefense.defenses.datadefense.detector_fit import ROUND_RATE, START, Steps, fit
 from datadefense.defenses.datadefense.faults import (
@@ -24,9 +25,8 @@ from datadefense.defenses.datadefense.importance import (
     gradient_in_theta,
     relu_importance,
 )
-from datadefense.defenses.datadefense.losses import PerExample, l_c, l_p, margin
+from datadefense.defenses.datadefense.losses import PerExample, l_c, l_p
 from datadefense.defenses.datadefense.on_the_set import (
-    WORST,
     client_losses,
     defense_set_of,
     mean_loss,
@@ -49,13 +49,15 @@ MEMORY = 0.8
 class DataDefenseState:
     """What is remembered: theta, psi, the usual distance, and the first margin of each example.
 
-    Adam starts afresh in every round, so there is no optimiser to remember.
+    Adam starts afresh in every round, so there is no optimiser to remember. ``kept`` saves work
+    and changes nothing: what the model that was made last gives on the defense set.
     """
 
     theta: Float64[Tensor, " 3"]
     psi: Psi
     usual_distance: float
     first_margins: dict[str, float] = field(default_factory=dict)
+    kept: Kept = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +127,13 @@ class DataDefense(Defense[DataDefenseState]):
         owned = defense_set_of(server, self.name)
         with torch.no_grad():
             z = server.logits(params, owned.examples.inputs)
-        margins = _finite(margin(z, owned.examples.labels))
-        psi = self._start(server, owned, margins, z.shape[1], 0)
+        given = answers(z, owned.examples)
+        psi = self._start(server, owned, given.margins, z.shape[1], 0)
         low, high = self._corners()
         draw = server.generator(self.name, "theta")
         theta = low + (high - low) * torch.rand(3, generator=draw, dtype=torch.float64)
-        first = dict(zip(owned.ids, margins.tolist(), strict=True))
-        return DataDefenseState(theta, psi, torch.inf, first)
+        first = dict(zip(owned.ids, given.margins.tolist(), strict=True))
+        return DataDefenseState(theta, psi, torch.inf, first, keep(params, owned.examples, given))
 
     def aggregate(
         self, state: DataDefenseState, round: Round, server: Server
@@ -140,21 +142,20 @@ class DataDefense(Defense[DataDefenseState]):
         owned = defense_set_of(server, self.name)
         inputs, y = owned.examples.inputs, owned.examples.labels
         learns = self.halt_after is None or round.index <= self.halt_after
+        released = answers_of(server, round.global_params, owned.examples, state.kept)
         with torch.no_grad():
-            before = server.logits(round.global_params, inputs)
             scores = gamma(state.psi, standardise(owned.features), y)
-        first = _first_margins(state, owned, margin(before, y))
+        first = _first_margins(state, owned, released.margins)
         early = torch.tensor([first[one] for one in owned.ids])
         share = estimate_poison_share(early, owned.known_clean) if self.beta == "auto" else None
         marked = split(scores, self._beta(share), owned.known_clean)
         losses = client_losses(server, round, owned)
-        released = _finite(l_c(before, y))
         measured = Measured(
             clean=mean_loss(losses, ~marked),
-            poison=without_rises(losses[:, marked], released[marked], self.most_rise),
+            poison=without_rises(losses[:, marked], released.losses[marked], self.most_rise),
             distance=norms(round.updates),
-            released_clean=float(mean_loss(released[None], ~marked)),
-            released_poison=float(mean_loss(released[None], marked)),
+            released_clean=float(mean_loss(released.losses[None], ~marked)),
+            released_poison=float(mean_loss(released.losses[None], marked)),
             usual_distance=state.usual_distance,
         )
         f = faults(measured, self.excuses)
@@ -164,14 +165,14 @@ class DataDefense(Defense[DataDefenseState]):
         phi = params.detach().clone().requires_grad_(learns and self.theta_rate > 0)
         z = server.logits(phi, inputs)
         loss = L_theta(l_c(z, y), l_p(z, y), marked)
+        given = answers(z, owned.examples)
         theta, psi, collapsed = state.theta, state.psi, False
         if phi.requires_grad:
             (slope,) = torch.autograd.grad(loss, phi)
             pulls = dots(round.updates, slope)
             theta = self._step(theta, gradient_in_theta(r, C, -f, pulls, r > 0))
         if learns:
-            present = _finite(margin(z.detach(), y))
-            margins = self.first_share * early + (1 - self.first_share) * present
+            margins = self.first_share * early + (1 - self.first_share) * given.margins
             collapsed = _has_collapsed(scores, owned.known_clean)
             if collapsed:
                 psi = self._start(server, owned, margins, z.shape[1], round.index)
@@ -194,7 +195,9 @@ class DataDefense(Defense[DataDefenseState]):
             report["fallback"] = f"{self.name} trusts no client: kept the model"
         return Aggregate(
             params,
-            DataDefenseState(theta, psi, _usual(measured, C), first),
+            DataDefenseState(
+                theta, psi, _usual(measured, C), first, keep(params, owned.examples, given)
+            ),
             C.to(round.updates.dtype),
             {
                 "clean_loss": measured.clean,
@@ -238,12 +241,8 @@ def _first_margins(
     state: DataDefenseState, owned: DefenseSet, margins: PerExample
 ) -> dict[str, float]:
     """Return the first margin of every example that the set has now; new ones get today's."""
-    now = dict(zip(owned.ids, _finite(margins).tolist(), strict=True))
+    now = dict(zip(owned.ids, margins.tolist(), strict=True))
     return {one: state.first_margins.get(one, value) for one, value in now.items()}
-
-
-def _finite(values: Tensor) -> Tensor:
-    return values.nan_to_num(WORST, WORST, -WORST).clamp(-WORST, WORST)
 
 
 def _usual(measured: Measured, weights: Tensor) -> float:
