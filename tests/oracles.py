@@ -193,6 +193,15 @@ def most_suspicious(gamma, beta, spared):
     return sorted([i for i in order if not spared[i]][:wanted])
 
 
+def lower_median(values):
+    return sorted(values)[(len(values) - 1) // 2]
+
+
+def middle(values):
+    ordered = sorted(values)
+    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+
+
 def quarter_below(values):
     return sorted(values)[(len(values) - 1) // 4]
 
@@ -209,6 +218,8 @@ def faults(clean, poison, distance, released, usual):
     allowed = 2 * quarter_below(distance)
     if usual < math.inf:
         allowed = between(allowed, 1.5 * usual, 3 * usual)
+    else:
+        allowed = max(allowed, lower_median(distance))
     return [
         [
             max(0.0, w - between(quarter_below(worse), 0, 2)),

@@ -1,5 +1,5 @@
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pytest
@@ -93,6 +93,28 @@ def test_bare_states(tmp_path, value):
     save_state(tmp_path / "s", value)
     back = load_state(tmp_path / "s", like=value)
     assert back is None if value is None else torch.equal(back, value)
+
+
+@dataclass(frozen=True)
+class Older:
+    weights: torch.Tensor
+
+
+@dataclass(frozen=True)
+class Newer:
+    weights: torch.Tensor
+    kept: dict = field(default_factory=dict)
+    count: int = 3
+
+
+def test_a_file_of_a_version_that_did_not_know_a_field(tmp_path):
+    save_state(tmp_path / "s", Older(torch.ones(2)))
+    back = load_state(tmp_path / "s", like=Newer(torch.zeros(2), {"a": 1}, 5))
+    assert torch.equal(back.weights, torch.ones(2))
+    assert (back.kept, back.count) == ({}, 3)
+    save_state(tmp_path / "s", Newer(torch.ones(2)))
+    with pytest.raises(StateError, match="does not hold a Older"):
+        load_state(tmp_path / "s", like=Older(torch.zeros(2)))
 
 
 def test_the_wrong_kind_of_state(tmp_path):

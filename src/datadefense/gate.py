@@ -272,7 +272,9 @@ def legible(text: str, most: int = 200) -> str:
 
 def reject(index: int, client_id: Any, reason: str) -> Rejection:
     """Log a rejection and return it."""
-    rejection = Rejection(plain_id(client_id), legible(reason))
+    plain = plain_id(client_id)
+    shown = legible(plain) if isinstance(plain, str) else plain
+    rejection = Rejection(shown, legible(reason))
     logger.warning(
         "round %d: client %.80r rejected: %s", index, rejection.client_id, rejection.reason
     )

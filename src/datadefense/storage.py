@@ -152,8 +152,9 @@ def _decode(tree: Any, like: Any, where: str, tensors: dict[str, Tensor], path: 
             key: _decode(item, known.get(key), f"{where}.{key}", tensors, path)
             for key, item in content
         }
-    names = [field.name for field in dataclasses.fields(like)] if _is_instance(like) else []
-    if kind != "fields" or set(names) != set(content):
+    fields = dataclasses.fields(like) if _is_instance(like) else ()
+    names = [field.name for field in fields if field.name in content or not _has_default(field)]
+    if kind != "fields" or not fields or set(names) != set(content):
         raise StateError(f"{path}: {where} does not hold a {type(like).__name__}")
     return type(like)(
         **{
@@ -161,6 +162,12 @@ def _decode(tree: Any, like: Any, where: str, tensors: dict[str, Tensor], path: 
             for name in names
         }
     )
+
+
+def _has_default(field: dataclasses.Field[Any]) -> bool:
+    """Say whether a file may do without it: one of a version that did not know it yet."""
+    missing = dataclasses.MISSING
+    return field.default is not missing or field.default_factory is not missing
 
 
 def _is_instance(value: object) -> bool:

@@ -7,6 +7,14 @@ from torch import Tensor
 from datadefense.round import Aggregate, Round
 
 
+def excluded(result: Aggregate[Any], round: Round) -> list[bool]:
+    """Say of each client whether its update is not in the new model at all."""
+    if result.weights is not None:
+        return (result.weights == 0).tolist()
+    chosen = result.evidence.get("chosen")
+    return [False] * round.num_clients if chosen is None else (chosen <= 0).tolist()
+
+
 def verdicts(result: Aggregate[Any], round: Round) -> list[str]:
     """Return one verdict a client of the round.
 
@@ -21,14 +29,11 @@ def verdicts(result: Aggregate[Any], round: Round) -> list[str]:
         for values in (result.weights, result.weights / round.shares()):
             lows.append(values < 0.5 * values.median())
     words: list[str] = []
-    for client in range(round.num_clients):
-        if result.weights is None:
-            if chosen is None:
-                words.append("in the vote")
-            else:
-                words.append("kept" if float(chosen[client]) > 0 else "excluded")
-        elif float(result.weights[client]) == 0:
+    for client, out in enumerate(excluded(result, round)):
+        if out:
             words.append("excluded")
+        elif result.weights is None:
+            words.append("in the vote" if chosen is None else "kept")
         elif scales is not None and float(scales[client]) < 1:
             percent = 100 * float(scales[client])
             words.append(f"clipped to {percent:.0f} %" if percent >= 1 else "clipped to < 1 %")

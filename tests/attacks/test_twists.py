@@ -9,6 +9,7 @@ from datadefense.attacks.adaptive import KnowsTheDefense
 from datadefense.attacks.base import Loot, Plain
 from datadefense.attacks.constrain import ConstrainAndScale
 from datadefense.attacks.dba import Distributed
+from datadefense.attacks.idle import HardlyMoves
 from datadefense.attacks.lie import LittleIsEnough, largest_z
 from datadefense.attacks.neurotoxin import Neurotoxin
 from datadefense.settings import SettingsError
@@ -30,6 +31,16 @@ def test_constrain_stays_closer():
     plain, close = update_of(Plain()), update_of(ConstrainAndScale(0.2))
     assert close.norm() < 0.8 * plain.norm()
     assert torch.allclose(update_of(ConstrainAndScale(1.0)), plain, atol=1e-6)
+
+
+def test_an_idle_client_sends_a_share_of_what_it_would_send_if_it_were_honest():
+    assert HardlyMoves().examples(FEDERATION.loot, situation()) is FEDERATION.loot.clean
+    whole, part = update_of(HardlyMoves(1.0)), update_of(HardlyMoves(0.25))
+    assert not torch.equal(whole, update_of(Plain()))
+    assert torch.equal(part, 0.25 * whole)
+    assert not update_of(HardlyMoves(0.0)).any()
+    with pytest.raises(SettingsError, match="share"):
+        HardlyMoves(1.5)
 
 
 def test_parts_go_round():

@@ -140,7 +140,7 @@ def test_lists(datadefense):
     for name in ("digits-edge", "cifar10-southwest", "sentiment-yl", "emnist-ardis"):
         assert name in setups
     attacks = datadefense("list", "attacks").stdout
-    for name in ("none", "pgd", "pgd-replacement", "neurotoxin", "dba", "lie", "adaptive"):
+    for name in ("none", "pgd", "pgd-replacement", "neurotoxin", "dba", "lie", "adaptive", "idle"):
         assert name in attacks
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -96,9 +97,10 @@ def test_one_bad_reply_costs_nothing_but_itself(node, reason, defense, tmp_path)
         assert np.array_equal(values(result)[name], array)
     assert result.train_metrics_clientapp[1]["defense-rejected"] == 1
     (line,) = map(json.loads, (tmp_path / "audit.jsonl").read_text().splitlines())
-    assert [one["verdict"] for one in line["nodes"]] == ["counted"] * 5 + ["rejected"] or (
-        defense == "multi-krum"
-    )
+    *verdicts, last = [one["verdict"] for one in line["nodes"]]
+    out = {"multi-krum": 1}.get(defense, 0)
+    assert sorted(verdicts) == ["counted"] * (5 - out) + ["excluded"] * out
+    assert last == "rejected"
     assert line["nodes"][-1]["node"] == 6
     assert reason in line["nodes"][-1]["reason"]
 
@@ -273,6 +275,32 @@ def test_datadefense_needs_a_model_and_its_set():
 def test_arrays_are_what_the_record_holds():
     assert isinstance(started(HONEST)[1].arrays, ArrayRecord)
     assert torch.is_tensor(torch.from_numpy(values(started(HONEST)[1])["w"]))
+
+
+def test_a_first_round_whose_state_was_not_kept_is_not_in_the_trail_twice(tmp_path):
+    (tmp_path / "audit.jsonl").write_text('{"round": 1, "nodes": []}\n')
+    started(HONEST, rounds=1, folder=tmp_path)
+    (line,) = map(json.loads, (tmp_path / "audit.jsonl").read_text().splitlines())
+    assert line["nodes"]
+
+
+def test_the_seed_is_secret_unless_given_and_stays_the_same_in_a_run(tmp_path):
+    def noise(folder=None, rounds=1, **choices):
+        return values(started(HONEST, "weak-dp", rounds=rounds, folder=folder, **choices)[1])["w"]
+
+    assert not np.array_equal(noise(), noise())
+    assert np.array_equal(noise(seed=7), noise(seed=7))
+    noise(tmp_path / "a", 1)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    assert np.array_equal(noise(tmp_path / "a", 2), noise(tmp_path / "b", 2))
+
+
+def test_whom_bulyan_leaves_out_is_excluded_in_the_trail(tmp_path):
+    eight = {node: shifted(0.1 * node) for node in range(1, 9)}
+    _, result = started(eight, "bulyan", folder=tmp_path)
+    (line,) = map(json.loads, (tmp_path / "audit.jsonl").read_text().splitlines())
+    assert [one["verdict"] for one in line["nodes"]].count("excluded") == 2
+    assert result.train_metrics_clientapp[1]["defense-excluded"] == 2
 
 
 def test_a_round_whose_state_was_not_kept_is_not_in_the_trail_twice(tmp_path):

@@ -46,6 +46,16 @@ def test_a_panel_for_each_first_label():
     assert len(panels[2].get_lines()) == 2
 
 
+def test_a_run_without_curves_is_not_drawn(tmp_path):
+    study = Study("s", "?", ("attack", "defense"), lambda _: [], "by-round")
+    bare = cell(("pgd", "fedavg"))
+    assert not figures.draw(study, [bare], tmp_path / "s.png")
+    assert not (tmp_path / "s.png").exists()
+    assert figures.draw(
+        study, [bare, cell(("pgd", "x"), curves=[{"asr_percent": [[1, 1.0]]}])], tmp_path / "s.png"
+    )
+
+
 def test_hits_and_gaps():
     curves = {"hits_percent": [[1, 50.0], [2, 100.0]]}
     curves |= {f"gap_{end}": [[1, value]] for end, value in (("min", -1), ("mean", 0), ("max", 1))}

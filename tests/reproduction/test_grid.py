@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.experiments.quick import quick
@@ -9,7 +10,7 @@ from tests.experiments.quick import quick
 from datadefense.experiments.run import start
 from datadefense.reproduction import grid
 from datadefense.reproduction.grid import run_missing, run_one
-from datadefense.reproduction.store import read_store
+from datadefense.reproduction.store import append, read_store
 from datadefense.settings import SettingsError
 from datadefense.simulation.pool import Pool
 
@@ -96,6 +97,32 @@ def test_runs_under_way_are_found_in_the_cache(tmp_path, cache):
     (result,) = run_missing([run], tmp_path / "runs.jsonl").values()
     assert result.curves["ma_percent"][0] == (1, -5.0)
     assert [index for index, _ in result.curves["ma_percent"]] == [1, 2]
+
+
+def test_who_comes_second_to_a_run_waits_and_takes_its_result(stored, tmp_path, cache, monkeypatch):
+    run, store = RUNS[0], tmp_path / "runs.jsonl"
+    folder = cache / "under-way" / run.key()
+    monkeypatch.setattr(grid, "run_one", None)
+    with ThreadPoolExecutor(1) as threads:
+        with grid._alone_in(folder):
+            second = threads.submit(grid.run_if_missing, run, folder, None, store, False)
+            with pytest.raises(TimeoutError):
+                second.result(timeout=0.2)
+            append(store, read_store(stored[0])[run.key()])
+        result, new = second.result(timeout=30)
+    assert result.key == run.key()
+    assert not new
+    assert len(store.read_text().splitlines()) == 1
+
+
+def test_results_without_curves_are_run_again_where_curves_are_shown(stored, tmp_path):
+    run, store = RUNS[0], tmp_path / "runs.jsonl"
+    bare = dataclasses.replace(read_store(stored[0])[run.key()], curves={})
+    append(store, bare)
+    assert run_missing([run], store)[run.key()] == bare
+    again = run_missing([run], store, curves=True)
+    assert facts(again[run.key()]) == facts(read_store(stored[0])[run.key()])
+    assert read_store(store)[run.key()].curves
 
 
 def test_one_that_fails_lets_the_others_be_stored(tmp_path):

@@ -316,7 +316,12 @@ def _prepare(workers: int | None) -> None:
 
 
 def main() -> None:
-    """Run the command line; a user's mistake ends in one line, not in a traceback."""
+    """Run the command line; a user's mistake ends in one line, not in a traceback.
+
+    Modules of the user's own are also looked for in the current folder, behind all others: a file
+    there must not stand in for a library.
+    """
+    sys.path.append(str(Path.cwd()))
     try:
         app()
     except (ValueError, OSError) as error:

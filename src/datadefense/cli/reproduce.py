@@ -78,7 +78,14 @@ def reproduce_study(
         wanted = {one.key(): one for study in chosen for one in study.wanted(scale, seeds, only)}
         if not wanted:
             raise SettingsError(f"no point of {name} has {only!r} among its labels")
-        results = run_missing(wanted.values(), store, data, jobs=side_by_side, told=show)
+        results = run_missing(
+            wanted.values(),
+            store,
+            data,
+            jobs=side_by_side,
+            told=show,
+            curves=any(study.needs_curves for study in chosen),
+        )
     else:
         results = read_store(store)
     pages.mkdir(parents=True, exist_ok=True)

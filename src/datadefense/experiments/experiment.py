@@ -13,6 +13,7 @@ from datadefense.attacks.adaptive import KnowsTheDefense
 from datadefense.attacks.base import Plain, Twist
 from datadefense.attacks.constrain import ConstrainAndScale
 from datadefense.attacks.dba import Distributed
+from datadefense.attacks.idle import HardlyMoves
 from datadefense.attacks.lie import LittleIsEnough
 from datadefense.attacks.neurotoxin import Neurotoxin
 from datadefense.attacks.pgd import Pgd
@@ -61,6 +62,10 @@ ATTACKS: Mapping[str, AttackKind] = {
     "adaptive": AttackKind(
         "knows the defense: as much as it lets through, by a guess of its data",
         twist=lambda one: KnowsTheDefense(tolerance=one.tolerance, reach=one.reach),
+    ),
+    "idle": AttackKind(
+        "no backdoor: hardly move, so that honest clients seem to go too far",
+        twist=lambda _: HardlyMoves(),
     ),
 }
 """The attacks by name."""

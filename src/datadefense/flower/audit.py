@@ -11,6 +11,7 @@ from datadefense.flower.cost import Cost
 from datadefense.gate import Admission
 from datadefense.round import Aggregate
 from datadefense.storage import write_text
+from datadefense.verdicts import excluded
 
 
 def audit_line(
@@ -21,11 +22,12 @@ def audit_line(
     counts = admission.round.num_examples.tolist() if admission.round is not None else []
     weights = None if result.weights is None else result.weights.tolist()
     reasons = result.report.get("reasons", [""] * len(ids))
+    out = [] if admission.round is None else excluded(result, admission.round)
     nodes: list[dict[str, Any]] = []
     for row, node in enumerate(ids):
         weight = None if weights is None else weights[row]
         features = {name: float(values[row]) for name, values in result.evidence.items()}
-        verdict = "excluded" if weight == 0 else "counted"
+        verdict = "excluded" if out[row] else "counted"
         nodes.append(
             {
                 "node": node,

@@ -1,6 +1,7 @@
 """A Flower strategy that lets a defense decide what the next model is."""
 
 import dataclasses
+import secrets
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from datadefense.server import Server
 from datadefense.settings import number, one_of, whole
 from datadefense.spill import Spill
 from datadefense.storage import load_state, save_state
+from datadefense.verdicts import excluded
 
 STATE, TRAIL = "state.safetensors", "audit.jsonl"
 """Files of a strategy's folder."""
@@ -43,6 +45,7 @@ class Kept:
     params: Float[Tensor, " dim"]
     state: Any
     round: int
+    seed: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -69,7 +72,8 @@ class DefendedStrategy(Strategy):
         model: the architecture, for defenses that try models out on the server.
         defense_set: the server's examples, for DataDefense.
         clean: examples known to be clean, for FLTrust; by default those of the defense set.
-        seed: root of the defense's randomness.
+        seed: root of the defense's randomness. None, the default, draws a secret one, which the
+            state remembers: who knows it can foresee noise and first weights.
         buffers: what happens to BatchNorm's statistics and to integer arrays: ``refuse`` the model,
             ``keep`` the server's, or ``aggregate`` the floating ones.
         sends: what nodes reply with: their whole ``models``, as Flower's own strategies expect, or
@@ -93,7 +97,7 @@ class DefendedStrategy(Strategy):
         model: nn.Module | None = None,
         defense_set: DefenseSet | None = None,
         clean: Examples | None = None,
-        seed: int = 0,
+        seed: int | None = None,
         buffers: BufferPolicy = "refuse",
         sends: Sends = "models",
         max_examples: int = 1_000_000,
@@ -193,7 +197,7 @@ class DefendedStrategy(Strategy):
         cost = Cost(time.perf_counter() - began, peak_memory_mb())
         for one in admission.rejected:
             logger.warning("round %d: node %s rejected: %s", index, one.client_id, one.reason)
-        desk.kept = Kept(result.params, result.state, index)
+        desk.kept = Kept(result.params, result.state, index, desk.server.seed)
         metrics = self._metrics(came, admission, result)
         metrics["defense-seconds"] = cost.seconds
         self._keep(desk.kept, audit_line(index, admission, result, cost))
@@ -227,11 +231,15 @@ class DefendedStrategy(Strategy):
         layout = Layout.of_state_dict(tensors, self.buffers)
         params = layout.flatten(tensors)
         predict = None if self.model is None else predictor(self.model, layout)
-        server = Server(predict, self.clean, self.seed, self.defense_set)
-        kept = Kept(params, self.defense.init(server, params), 0)
-        if self.folder is not None and (self.folder / STATE).exists():
-            kept = load_state(self.folder / STATE, like=kept)
+        seed = secrets.randbits(63) if self.seed is None else self.seed
+        server = Server(predict, self.clean, seed, self.defense_set)
+        kept = Kept(params, self.defense.init(server, params), 0, seed)
+        if self.folder is not None:
+            if (self.folder / STATE).exists():
+                kept = load_state(self.folder / STATE, like=kept)
             drop_after(self.folder / TRAIL, kept.round)
+        if self.seed is None:
+            server = dataclasses.replace(server, seed=kept.seed)
         gate = Gate(layout, max_examples=self.max_examples, sends=self.sends, spill=self.spill)
         return Desk(gate, server, {name: tensors[name] for name in layout.kept}, kept, [])
 
@@ -267,8 +275,9 @@ class DefendedStrategy(Strategy):
             metrics = average(agreed, self.count_key)
         metrics["defense-admitted"] = len(ids)
         metrics["defense-rejected"] = len(admission.rejected)
+        if admission.round is not None:
+            metrics["defense-excluded"] = sum(excluded(result, admission.round))
         if result.weights is not None:
-            metrics["defense-excluded"] = int((result.weights == 0).sum())
             metrics["defense-weights"] = [float(weight) for weight in result.weights]
             metrics["defense-nodes"] = [int(node) for node in ids]
         return metrics

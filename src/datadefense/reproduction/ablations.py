@@ -44,6 +44,27 @@ class WideBox(DataDefense):
 
 
 @dataclass(frozen=True, slots=True)
+class WithoutCleanFault(DataDefense):
+    """Getting worse on clean examples costs nothing."""
+
+    box: ClassVar[tuple[Corner, Corner]] = ((0.0, 1.5, 0.1), (0.0, 2.0, 0.3))
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutPoisonFault(DataDefense):
+    """Learning poisoned labels costs nothing."""
+
+    box: ClassVar[tuple[Corner, Corner]] = ((0.1, 0.0, 0.1), (0.3, 0.0, 0.3))
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutDistanceFault(DataDefense):
+    """Moving far costs nothing."""
+
+    box: ClassVar[tuple[Corner, Corner]] = ((0.1, 1.5, 0.0), (0.3, 2.0, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
 class NoConsistency(DataDefense):
     """Eq. 11 only at the start, as the paper has it."""
 

@@ -16,6 +16,8 @@ LINES = ("-", "--", "-.", ":")
 
 def draw(study: Study, cells: Sequence[Cell], path: Path) -> bool:
     """Draw the study's figure into a PNG file; say whether there was anything to draw."""
+    if study.needs_curves:
+        cells = [cell for cell in cells if any(result.curves for result, _ in cell.runs)]
     if not study.figure or not cells:
         return False
     if study.figure == "bars":

@@ -51,6 +51,30 @@ def _targets(scale: str) -> Iterator[Point]:
             yield point_of(scale, labels, setup, {"attack": attack, "defense": defense, **changes})
 
 
+def _told(scale: str) -> Iterator[Point]:
+    """As in `targets`, where statistics expect one attacker in a round, the usual setting."""
+    for setup, words, changes, expected in (
+        ("digits-edge", "20 % of clients", DIGITS["20 % of clients"], (2, 4)),
+        ("digits-edge", "40 % of clients", DIGITS["40 % of clients"], (4,)),
+        ("cifar10-trigger", "20 % of clients", FIFTH, (4,)),
+    ):
+        for attack in BOTH if setup == "digits-edge" else BOTH[:1]:
+            for defense in ("krum", "multi-krum", "trimmed-mean"):
+                for count in (1, *expected):
+                    labels = (setup, attack, words, defense, str(count))
+                    of_run = {"attack": attack, "defense": defense, **changes}
+                    if count > 1:
+                        of_run["defense.num_malicious"] = str(count)
+                    yield point_of(scale, labels, setup, of_run)
+
+
+def _idle(scale: str) -> Iterator[Point]:
+    for words in ("20 % of clients", "40 % of clients"):
+        for defense in ("fedavg", "krum", "multi-krum", "median", "fltrust", "datadefense"):
+            changes = {"attack": "idle", "defense": defense, **DIGITS[words]}
+            yield point_of(scale, (words, defense), "digits-edge", changes)
+
+
 def _daring(scale: str) -> Iterator[Point]:
     for dared in ("0", "0.1", "0.2", "0.5", "1"):
         for defense in ("fedavg", "multi-krum", "fltrust", "datadefense"):
@@ -128,6 +152,9 @@ def _ablation(scale: str) -> Iterator[Point]:
         "no excuses": {"defense": own + "NoExcuses"},
         "excuses without a limit": {"defense": own + "AllExcuses"},
         "rises make up for falls": {"defense": own + "RisesCount"},
+        "without worse_on_clean": {"defense": own + "WithoutCleanFault"},
+        "without learned_poison": {"defense": own + "WithoutPoisonFault"},
+        "without moved_far": {"defense": own + "WithoutDistanceFault"},
         "beta estimated": {"defense.beta": "auto"},
         "the paper's Algorithm 1": {"defense": "datadefense-paper"},
         "the paper's Algorithm 2": {"defense": "datadefense-appendix"},
@@ -147,6 +174,13 @@ def _ablation(scale: str) -> Iterator[Point]:
 OWN = (
     Study("attacks", "do the attacks work undefended?", ("setup", "attack"), _attacks),
     Study("targets", "do the defenses hold?", ("setup", "attack", "case", "defense"), _targets),
+    Study(
+        "told",
+        "what if statistics are told of more attackers in a round?",
+        ("setup", "attack", "case", "defense", "attackers it expects"),
+        _told,
+    ),
+    Study("idle", "what if clients only hold the others back?", ("case", "defense"), _idle),
     Study(
         "daring",
         "how much may an attacker who knows the rule dare (every round)?",

@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 from itertools import product
 
@@ -20,7 +21,6 @@ from datadefense.defenses.datadefense.detector import draw_psi, gamma, standardi
 from datadefense.defenses.datadefense.detector_fit import CLIP, Steps, fit
 from datadefense.defenses.datadefense.faults import NAMES
 from datadefense.defenses.datadefense.losses import l_c, l_p
-from datadefense.defenses.datadefense.robust import MEMORY
 from datadefense.rng import generator
 from datadefense.settings import SettingsError, build
 
@@ -61,7 +61,7 @@ def test_theta_is_drawn_from_the_box_and_the_servers_seed():
 
 
 def slow_round(defense, state, round, server):
-    """Weights, model, next theta and usual distance: Python loops, and autograd over everything."""
+    """Weights, model, next theta and distances: Python loops, and autograd over everything."""
     owned, start = server.defense_set, round.global_params
     inputs, y = owned.examples.inputs, owned.examples.labels
     scores = gamma(state.psi, standardise(owned.features), y).tolist()
@@ -78,8 +78,9 @@ def slow_round(defense, state, round, server):
 
     per_client = oracles.columns([means(start + update) for update in round.updates])
     distances = [oracles.norm(update) for update in round.updates.tolist()]
+    usual = oracles.middle(state.distances) if state.distances else math.inf
     f = torch.tensor(
-        oracles.faults(*per_client, distances, means(start), state.usual_distance),
+        oracles.faults(*per_client, distances, means(start), usual),
         dtype=torch.float64,
     )
     theta = state.theta.clone().requires_grad_()
@@ -97,11 +98,12 @@ def slow_round(defense, state, round, server):
             state.theta.tolist(), width, scaled, *DataDefense.box, strict=True
         )
     ]
-    counted = sorted(d for d, c in zip(distances, C.tolist(), strict=True) if c > 0)
-    now = counted[(len(counted) - 1) // 2]
-    usual = state.usual_distance
-    usual = now if usual == torch.inf else MEMORY * usual + (1 - MEMORY) * now
-    return C.tolist(), phi.tolist(), stepped, usual
+    first, second, _ = state.theta.tolist()
+    blameless = [
+        d for d, (w, p, _) in zip(distances, f.tolist(), strict=True) if first * w + second * p < 1
+    ]
+    past = [*state.distances, oracles.lower_median(blameless)]
+    return C.tolist(), phi.tolist(), stepped, past
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -117,13 +119,13 @@ def test_a_round_against_loops_and_autograd(seed):
     state = defense.init(server, start)
     for index in (1, 2):
         round = toys.round_of(noise.roll(index, 0), index, start)
-        weights, params, theta, usual = slow_round(defense, state, round, server)
+        weights, params, theta, past = slow_round(defense, state, round, server)
         result = one_round(defense, round, server, state)
         assert result.params.dtype == torch.float64
         assert result.weights.tolist() == pytest.approx(weights, abs=1e-9)
         assert result.params.tolist() == pytest.approx(params, abs=1e-9)
         assert result.state.theta.tolist() == pytest.approx(theta, abs=1e-7)
-        assert result.state.usual_distance == pytest.approx(usual)
+        assert result.state.distances == pytest.approx(past)
         state = result.state
 
 

@@ -100,16 +100,16 @@ def test_from_a_file_it_goes_on_to_the_same_bits(tmp_path, beta):
         state, restored = straight.state, resumed.state
         assert torch.equal(state.theta, restored.theta)
         assert same_psi(state.psi, restored.psi)
-        assert state.usual_distance == restored.usual_distance
+        assert state.distances == restored.distances
 
 
 def test_a_first_state_survives_a_file(tmp_path):
-    """Its usual distance is infinite."""
+    """It remembers no distance."""
     start = started()
     save_state(tmp_path / "state", start)
     back = load_state(tmp_path / "state", like=start)
     assert isinstance(back, DataDefenseState)
-    assert back.usual_distance == torch.inf
+    assert back.distances == ()
 
 
 @pytest.mark.parametrize("halt_after", [0, 2])

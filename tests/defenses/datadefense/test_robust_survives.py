@@ -147,7 +147,7 @@ def test_when_all_clients_have_blown_up_the_model_is_kept(size):
     result = one_round(defense, round)
     is_sound(result, round)
     assert result.report["fallback"] == "datadefense trusts no client: kept the model"
-    assert result.state.usual_distance == torch.inf
+    assert result.state.distances == ()
     again = one_round(defense, toys.attacked_round(index=2), server, result.state)
     assert float(again.weights[0]) == 0
     assert (again.weights[1:] > 0.08).all()
@@ -215,7 +215,7 @@ def test_a_round_in_which_nobody_moved_does_not_end_the_defense():
     result = one_round(defense, silent)
     is_sound(result, silent)
     assert torch.equal(result.params, toys.released())
-    assert result.state.usual_distance == torch.inf
+    assert result.state.distances == ()
     for index in range(2, 30):
         result = defense.aggregate(result.state, replace(silent, index=index), server)
     again = one_round(defense, toys.attacked_round(index=30), server, result.state)
@@ -228,7 +228,7 @@ def test_clients_that_learned_nothing_do_not_shut_out_the_others():
     updates[:1] = 0
     result = one_round(DataDefense(), toys.round_of(updates))
     assert (result.weights > 0.05).all()
-    assert result.state.usual_distance > 0
+    assert result.state.distances[0] > 0
 
 
 @pytest.mark.usefixtures("short_start")
@@ -255,3 +255,52 @@ def test_clients_that_hardly_move_do_not_shut_out_the_others_for_good():
     updates[:3] *= 1e-3
     later = defense.aggregate(state, toys.round_of(updates, 6, params), server)
     assert (later.weights > 0).all()
+
+
+def rounds_with_idle_clients(idle_of, clients, share, rounds):
+    """Play rounds in which some clients send a share of their update; return all weights."""
+    defense, server, params = DataDefense(), toys.server(), toys.released()
+    state, weights = defense.init(server, params), []
+    for index in range(1, rounds + 1):
+        updates = torch.stack([toys.honest(index % 4 * clients + one) for one in range(clients)])
+        updates[: idle_of(index)] *= share
+        result = defense.aggregate(state, toys.round_of(updates, index, params), server)
+        state, params = result.state, result.params
+        weights.append(result.weights)
+    return weights
+
+
+@pytest.mark.parametrize(("clients", "idle"), [(3, 1), (4, 1), (5, 2), (7, 3), (10, 3), (10, 4)])
+@pytest.mark.parametrize("share", [0, 1e-6, 0.02, 0.2])
+def test_a_minority_that_hardly_moves_never_becomes_the_measure(clients, idle, share):
+    for weights in rounds_with_idle_clients(lambda _: idle, clients, share, 5):
+        assert (weights[idle:] > 0.5 / clients).all()
+
+
+@pytest.mark.parametrize("share", [1e-30, 1e-3, 0.02])
+def test_a_majority_that_hardly_moves_in_the_first_round_is_got_over(share):
+    """Of a pool of four in ten, it is a majority in one round out of six."""
+    played = rounds_with_idle_clients(lambda index: 6 if index == 1 else 3, 10, share, 4)
+    assert (played[0][6:] == 0).all()
+    for weights in played[2:]:
+        assert (weights[3:] > 0.05).all()
+
+
+def test_one_round_of_far_and_blameless_clients_does_not_move_the_measure():
+    """Six attackers of ten, once: the usual distance is a median over rounds."""
+    defense, server, params = DataDefense(), toys.server(), toys.released()
+    state = defense.init(server, params)
+    for index in range(1, 6):
+        round = toys.round_of([toys.honest(one) for one in range(10)], index, params)
+        state = defense.aggregate(state, round, server).state
+    usual = max(state.distances)
+    aside = torch.zeros_like(params)
+    aside[-toys.CLASSES :] = 100 * usual
+    far = [aside] * 6 + [toys.honest(one) for one in range(4)]
+    result = defense.aggregate(state, toys.round_of(far, 6, params), server)
+    assert (result.evidence["worse_on_clean"][:6] < 1e-6).all()
+    assert (result.weights[:6] == 0).all()
+    assert max(result.state.distances) > 10 * usual
+    later = defense.aggregate(result.state, toys.round_of(far, 7, params), server)
+    assert (later.weights[:6] == 0).all()
+    assert (later.weights[6:] > 0.2).all()

@@ -5,7 +5,8 @@ fault", and nothing that a model does earns it a bonus (a blown-up model has a h
 points too). Each is relative: to the model that the clients started from and, where the whole round
 goes one way, to the round's lower quartile. Attackers can raise it only if they are three in four,
 and even then no more than a stated excuse is granted; one in four can lower it, by hardly moving,
-which is why distances are free up to what was usual before.
+which is why distances are free up to what was usual before or, while nothing is, up to the round's
+median.
 """
 
 from dataclasses import dataclass
@@ -35,8 +36,7 @@ class Measured:
     """Mean losses on D_dc and D_dp of each client and of the released model, and distances.
 
     ``poison`` is `without_rises`.
-    ``usual_distance`` is what the clients that counted have moved in rounds before; infinite in the
-    first.
+    ``usual_distance`` is what clients have moved in rounds before; infinite in the first.
     """
 
     clean: PerClient
@@ -78,15 +78,15 @@ def faults(
         d_j = \frac{\bar L_{dp} - L_{dp}(j)}{\bar L_{dp} + 0.1}, \quad
         a = 2\,q(\mathrm{dist})_{[1.5\,\mathrm{usual},\ 3\,\mathrm{usual}]}
 
+    (in the first round :math:`a = \max(2\,q(\mathrm{dist}), \mathrm{median}(\mathrm{dist}))`)
+
+    .. math::
         f_j = \mathrm{ReLU}\bigl[\,w_j - q(w)_{[0, 2]},\quad d_j - q(d)_{[0, 1/4]},\quad
         \mathrm{dist}_j / a - 1\,\bigr]
     """
     worse = (measured.clean - measured.released_clean) / (measured.released_clean + FLOOR)
     learned = (measured.released_poison - measured.poison) / (measured.released_poison + FLOOR)
-    allowed = OF_THE_ROUND * float(lower_quartile(measured.distance))
-    if measured.usual_distance < torch.inf:
-        allowed = max(allowed, LEAST_OF_THE_PAST * measured.usual_distance)
-        allowed = min(allowed, MOST_OF_THE_PAST * measured.usual_distance)
+    allowed = _free_distance(measured)
     further = measured.distance / allowed - 1 if allowed > 0 else (measured.distance > 0) * 1e6
     return torch.stack(
         [
@@ -96,6 +96,15 @@ def faults(
         ],
         dim=1,
     ).clamp(min=0)
+
+
+def _free_distance(measured: Measured) -> float:
+    """Return how far a client may move without a fault."""
+    allowed = OF_THE_ROUND * float(lower_quartile(measured.distance))
+    usual = measured.usual_distance
+    if usual == torch.inf:
+        return max(allowed, float(measured.distance.median()))
+    return min(max(allowed, LEAST_OF_THE_PAST * usual), MOST_OF_THE_PAST * usual)
 
 
 def lower_quartile(values: PerClient) -> Tensor:

@@ -1,6 +1,7 @@
 """DataDefense, the default: a detector held by what is known clean, faults, theta in a box."""
 
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -22,6 +23,7 @@ from datadefense.defenses.datadefense.faults import (
 )
 from datadefense.defenses.datadefense.importance import (
     L_theta,
+    PerClient,
     gradient_in_theta,
     relu_importance,
 )
@@ -41,13 +43,17 @@ from datadefense.settings import SettingsError, number, setting, whole
 Corner = tuple[float, float, float]
 LEAST_MARKED = 0.2
 """Share of the defense set that is marked where the estimate is lower, or there is none."""
-MEMORY = 0.8
-"""Share of the usual distance that is kept from round to round."""
+MEMORY = 9
+"""Rounds whose distances are remembered."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DataDefenseState:
-    """What is remembered: theta, psi, the usual distance, and the first margin of each example.
+    """What is remembered: theta, psi, distances, and the first margin of each example.
+
+    ``distances`` are those of the middle client in the last rounds, clients with other faults
+    aside; their median is the usual distance.
+
 
     Adam starts afresh in every round, so there is no optimiser to remember. ``kept`` saves work
     and changes nothing: what the model that was made last gives on the defense set.
@@ -55,7 +61,7 @@ class DataDefenseState:
 
     theta: Float64[Tensor, " 3"]
     psi: Psi
-    usual_distance: float
+    distances: tuple[float, ...]
     first_margins: dict[str, float] = field(default_factory=dict)
     kept: Kept = field(default_factory=dict)
 
@@ -133,7 +139,7 @@ class DataDefense(Defense[DataDefenseState]):
         draw = server.generator(self.name, "theta")
         theta = low + (high - low) * torch.rand(3, generator=draw, dtype=torch.float64)
         first = dict(zip(owned.ids, given.margins.tolist(), strict=True))
-        return DataDefenseState(theta, psi, torch.inf, first, keep(params, owned.examples, given))
+        return DataDefenseState(theta, psi, (), first, keep(params, owned.examples, given))
 
     def aggregate(
         self, state: DataDefenseState, round: Round, server: Server
@@ -156,9 +162,10 @@ class DataDefense(Defense[DataDefenseState]):
             distance=norms(round.updates),
             released_clean=float(mean_loss(released.losses[None], ~marked)),
             released_poison=float(mean_loss(released.losses[None], marked)),
-            usual_distance=state.usual_distance,
+            usual_distance=median(state.distances) if state.distances else torch.inf,
         )
         f = faults(measured, self.excuses)
+        blameless = f[:, :2] @ state.theta[:2] < 1
         r = 1 - f @ state.theta
         C = relu_importance(r)
         params = add_weighted(round.global_params, C, round.updates)
@@ -196,7 +203,11 @@ class DataDefense(Defense[DataDefenseState]):
         return Aggregate(
             params,
             DataDefenseState(
-                theta, psi, _usual(measured, C), first, keep(params, owned.examples, given)
+                theta,
+                psi,
+                _remembered(state.distances, measured.distance[blameless]),
+                first,
+                keep(params, owned.examples, given),
             ),
             C.to(round.updates.dtype),
             {
@@ -245,18 +256,14 @@ def _first_margins(
     return {one: state.first_margins.get(one, value) for one, value in now.items()}
 
 
-def _usual(measured: Measured, weights: Tensor) -> float:
-    """Return the usual distance with this round's clients that counted and moved taken in.
+def _remembered(past: tuple[float, ...], blameless: PerClient) -> tuple[float, ...]:
+    """Return the remembered distances with this round's, of those without another fault who moved.
 
-    It is first set by a round in which half of the clients counted, and grows in one in which
-    nobody does: a few clients that hardly move must not shut the others out for good.
+    Whether they counted does not matter: were it so, a few clients that hardly move could make
+    themselves the measure and shut the others out for good.
     """
-    moved = measured.distance[(weights > 0) & (measured.distance > 0)]
-    if measured.usual_distance == torch.inf:
-        return float(moved.median()) if 2 * len(moved) >= len(weights) else torch.inf
-    if not len(moved):
-        return measured.usual_distance / MEMORY
-    return MEMORY * measured.usual_distance + (1 - MEMORY) * float(moved.median())
+    moved = blameless[blameless > 0]
+    return (*past, float(moved.median()))[-MEMORY:] if len(moved) else past
 
 
 def _has_collapsed(scores: PerExample, known: Bool[Tensor, " examples"]) -> bool:
