@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 
 .PHONY: demo test check bench bench-engine clean
 
-demo: $(VENV)/.installed-demo  ## Attack one federated round and show what each defense makes of it
+demo: $(VENV)/.installed-demo  ## Attack a federation and show what each defense makes of it
 	$(BIN)/datadefense demo
 
 test: check  ## Linters, types, layers and all tests

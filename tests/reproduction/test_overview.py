@@ -1,5 +1,8 @@
 """The overview: which cases it has, and the figures of its table."""
 
+from dataclasses import replace
+
+from tests.experiments.summaries import SUMMARY
 from tests.reproduction.grid_results import DULL, FIGURES, LOUD, MANY, made_up
 
 from datadefense.reproduction.overview import (
@@ -13,6 +16,7 @@ from datadefense.reproduction.overview import (
     overview_page,
     short_table,
 )
+from datadefense.reproduction.store import Result
 from datadefense.reproduction.studies import STUDIES
 
 
@@ -51,8 +55,21 @@ def test_the_short_table_has_a_line_a_case_and_gaps_where_nothing_was_run():
     rows = rows_of(short_table(overview(made_up(FIGURES))))
     loud, many = rows["CIFAR-10, trigger, loud"], rows["digits, quiet, 40 % of clients"]
     assert (loud["fedavg"], loud["krum"], loud["median"]) == ("77.0", "0.5 (-9)", "")
-    assert (loud["**datadefense**"], loud["seeds"]) == ("**0.0**", "1")
+    assert (loud["**datadefense**"], loud["its worst seed"]) == ("**0.0**", "0.0 of 1")
     assert (many["fedavg"], many["krum"]) == ("99.6", "")
+
+
+def test_other_seeds_are_only_in_the_last_column():
+    """A mean over three seeds beside one over one would compare different attackers."""
+    results = made_up(FIGURES)
+    for defense, worse in (("fedavg", 5.0), ("datadefense", 3.14)):
+        (point,) = (p for p in STUDIES["targets"].points("cpu") if p.labels == (*LOUD, defense))
+        one = replace(point.experiment, seed=1)
+        summary = replace(SUMMARY, excess_asr_percent=worse, seed=1)
+        results[one.key()] = Result(one.key(), one.changes(), summary)
+    row = rows_of(short_table(overview(results)))["CIFAR-10, trigger, loud"]
+    assert (row["fedavg"], row["**datadefense**"]) == ("77.0", "**0.0**")
+    assert row["its worst seed"] == "3.1 of 2"
 
 
 def test_every_case_of_the_study_has_words():

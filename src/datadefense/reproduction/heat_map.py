@@ -47,7 +47,7 @@ def heat_map(found: Overview) -> Figure:
     panel.tick_params(length=0)
     panel.spines[:].set_visible(False)
     panel.set_xlabel(
-        "Attack success above the floor, %, mean over seeds. MA: points of accuracy lost, from"
+        "Attack success above the floor, %, one seed. MA: points of accuracy lost, from"
         f" {LOST:g} on. Hatched: not run.",
         fontsize=8,
         loc="left",

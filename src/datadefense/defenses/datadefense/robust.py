@@ -5,13 +5,13 @@ from statistics import median
 from typing import Any, ClassVar, Literal
 
 import torch
-from jaxtyping import Bool, Float, Float64
+from jaxtyping import Float, Float64
 from torch import Tensor
 
 from datadefense.defense_set import DefenseSet
 from datadefense.defenses.base import Defense, Promise
 from datadefense.defenses.datadefense.answers import Kept, answers, answers_of, keep
-from datadefense.defenses.datadefense.detector import Psi, draw_psi, gamma, standardise
+from datadefense.defenses.datadefense.detector import Psi, draw_psi
 from datadefense.defenses.datadefense.detector_fit import ROUND_RATE, START, Steps, fit
 from datadefense.defenses.datadefense.faults import (
     EXCUSES,
@@ -32,19 +32,18 @@ from datadefense.defenses.datadefense.on_the_set import (
     client_losses,
     defense_set_of,
     mean_loss,
-    split,
 )
-from datadefense.defenses.datadefense.poison_share import estimate_poison_share
+from datadefense.defenses.datadefense.opinion import Opinion, opinion_of
 from datadefense.kernels.sums import add_weighted, dots, norms
 from datadefense.round import Aggregate, Round
 from datadefense.server import Server
 from datadefense.settings import SettingsError, number, setting, whole
 
 Corner = tuple[float, float, float]
-LEAST_MARKED = 0.2
-"""Share of the defense set that is marked where the estimate is lower, or there is none."""
 MEMORY = 9
 """Rounds whose distances are remembered."""
+RESTARTED = "the detector ranked known clean examples above the others"
+TRUSTS_NOBODY = "trusts no client: kept the model"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +52,6 @@ class DataDefenseState:
 
     ``distances`` are those of the middle client in the last rounds, clients with other faults
     aside; their median is the usual distance.
-
 
     Adam starts afresh in every round, so there is no optimiser to remember. ``kept`` saves work
     and changes nothing: what the model that was made last gives on the defense set.
@@ -97,7 +95,9 @@ class DataDefense(Defense[DataDefenseState]):
         0.2, "share of the defense set to mark; auto: estimated, at least 0.2"
     )
     theta_rate: float = setting(0.1, "step of theta as a share of its box; 0: theta stays")
-    psi_steps: int = setting(3, "steps of psi in a round; 0: psi stays after its start")
+    psi_steps: int = setting(
+        3, "steps of psi in a round; 0: psi stays after its start, unless it collapses"
+    )
     halt_after: int | None = setting(None, "round after which theta and psi stay; none: never")
 
     name: ClassVar[str] = "datadefense"
@@ -146,15 +146,10 @@ class DataDefense(Defense[DataDefenseState]):
     ) -> Aggregate[DataDefenseState]:
         """Split, measure, weigh, release; then learn."""
         owned = defense_set_of(server, self.name)
-        inputs, y = owned.examples.inputs, owned.examples.labels
-        learns = self.halt_after is None or round.index <= self.halt_after
+        y = owned.examples.labels
         released = answers_of(server, round.global_params, owned.examples, state.kept)
-        with torch.no_grad():
-            scores = gamma(state.psi, standardise(owned.features), y)
-        first = _first_margins(state, owned, released.margins)
-        early = torch.tensor([first[one] for one in owned.ids])
-        share = estimate_poison_share(early, owned.known_clean) if self.beta == "auto" else None
-        marked = split(scores, self._beta(share), owned.known_clean)
+        opinion = opinion_of(state.psi, owned, state.first_margins, released.margins, self.beta)
+        marked = opinion.marked
         losses = client_losses(server, round, owned)
         measured = Measured(
             clean=mean_loss(losses, ~marked),
@@ -165,48 +160,34 @@ class DataDefense(Defense[DataDefenseState]):
             usual_distance=median(state.distances) if state.distances else torch.inf,
         )
         f = faults(measured, self.excuses)
-        blameless = f[:, :2] @ state.theta[:2] < 1
         r = 1 - f @ state.theta
         C = relu_importance(r)
         params = add_weighted(round.global_params, C, round.updates)
+        learns = self.halt_after is None or round.index <= self.halt_after
         phi = params.detach().clone().requires_grad_(learns and self.theta_rate > 0)
-        z = server.logits(phi, inputs)
-        loss = L_theta(l_c(z, y), l_p(z, y), marked)
+        z = server.logits(phi, owned.examples.inputs)
         given = answers(z, owned.examples)
-        theta, psi, collapsed = state.theta, state.psi, False
+        theta, psi = state.theta, state.psi
         if phi.requires_grad:
-            (slope,) = torch.autograd.grad(loss, phi)
+            (slope,) = torch.autograd.grad(L_theta(l_c(z, y), l_p(z, y), marked), phi)
             pulls = dots(round.updates, slope)
             theta = self._step(theta, gradient_in_theta(r, C, -f, pulls, r > 0))
+        restarts = learns and opinion.has_collapsed(owned.known_clean)
         if learns:
-            margins = self.first_share * early + (1 - self.first_share) * given.margins
-            collapsed = _has_collapsed(scores, owned.known_clean)
-            if collapsed:
+            margins = self.first_share * opinion.early()
+            margins += (1 - self.first_share) * given.margins
+            if restarts:
                 psi = self._start(server, owned, margins, z.shape[1], round.index)
             else:
-                steps = Steps(self.psi_steps, ROUND_RATE, self.consistent)
-                psi = fit(psi, owned, margins, steps)
-        report: dict[str, Any] = {
-            "theta": state.theta.tolist(),
-            "gamma": [float(f"{score:.4g}") for score in scores.tolist()],
-            "marked": marked.nonzero().flatten().tolist(),
-            "reasons": _reasons(f, state.theta),
-            "released_clean_loss": measured.released_clean,
-            "released_poison_loss": measured.released_poison,
-        }
-        if share is not None:
-            report |= {"poison_share": share.share, "poison_share_error": share.error}
-        if collapsed:
-            report["restarted"] = "the detector ranked known clean examples above the others"
-        if not bool((C > 0).any()):
-            report["fallback"] = f"{self.name} trusts no client: kept the model"
+                psi = fit(psi, owned, margins, Steps(self.psi_steps, ROUND_RATE, self.consistent))
+        blameless = f[:, :2] @ state.theta[:2] < 1
         return Aggregate(
             params,
             DataDefenseState(
                 theta,
                 psi,
                 _remembered(state.distances, measured.distance[blameless]),
-                first,
+                opinion.first_margins,
                 keep(params, owned.examples, given),
             ),
             C.to(round.updates.dtype),
@@ -216,14 +197,12 @@ class DataDefense(Defense[DataDefenseState]):
                 "distance": measured.distance,
                 **{name: f[:, place] for place, name in enumerate(NAMES)},
             },
-            report,
+            {
+                **_report(opinion, measured, f, state.theta),
+                **({"restarted": RESTARTED} if restarts else {}),
+                **({} if bool((C > 0).any()) else {"fallback": f"{self.name} {TRUSTS_NOBODY}"}),
+            },
         )
-
-    def _beta(self, share: Any) -> float:
-        """Return the share to mark: too many do little harm, too few make the losses noise."""
-        if not isinstance(self.beta, str):
-            return self.beta
-        return LEAST_MARKED if share is None else max(LEAST_MARKED, float(share.share))
 
     def _start(
         self, server: Server, owned: DefenseSet, margins: PerExample, classes: int, index: int
@@ -248,14 +227,6 @@ class DataDefense(Defense[DataDefenseState]):
         return torch.clamp(theta - self.theta_rate * width * scaled / length, low, high)
 
 
-def _first_margins(
-    state: DataDefenseState, owned: DefenseSet, margins: PerExample
-) -> dict[str, float]:
-    """Return the first margin of every example that the set has now; new ones get today's."""
-    now = dict(zip(owned.ids, margins.tolist(), strict=True))
-    return {one: state.first_margins.get(one, value) for one, value in now.items()}
-
-
 def _remembered(past: tuple[float, ...], blameless: PerClient) -> tuple[float, ...]:
     """Return the remembered distances with this round's, of those without another fault who moved.
 
@@ -266,13 +237,22 @@ def _remembered(past: tuple[float, ...], blameless: PerClient) -> tuple[float, .
     return (*past, float(moved.median()))[-MEMORY:] if len(moved) else past
 
 
-def _has_collapsed(scores: PerExample, known: Bool[Tensor, " examples"]) -> bool:
-    """Say whether gamma is flat, or no lower on known clean examples than on the others."""
-    if bool((scores == scores[0]).all()):
-        return True
-    if not 0 < int(known.sum()) < len(scores):
-        return False
-    return bool(scores[known].mean() >= scores[~known].mean())
+def _report(
+    opinion: Opinion, measured: Measured, f: Float64[Tensor, "clients 3"], theta: Tensor
+) -> dict[str, Any]:
+    """Return why, as data: gamma of every example, who was marked, what each client did."""
+    report: dict[str, Any] = {
+        "theta": theta.tolist(),
+        "gamma": [float(f"{score:.4g}") for score in opinion.scores.tolist()],
+        "marked": opinion.marked.nonzero().flatten().tolist(),
+        "reasons": _reasons(f, theta),
+        "released_clean_loss": measured.released_clean,
+        "released_poison_loss": measured.released_poison,
+    }
+    if opinion.share is not None:
+        report["poison_share"] = opinion.share.share
+        report["poison_share_error"] = opinion.share.error
+    return report
 
 
 def _reasons(f: Float64[Tensor, "clients 3"], theta: Tensor) -> list[str]:
