@@ -1,6 +1,5 @@
 """Tweets to numbers and back, word by word."""
 
-import json
 import re
 import time
 from collections import Counter
@@ -79,19 +78,6 @@ def test_encode_word_by_word(training, texts, length):
 def test_extra_words_come_last_and_once():
     vocabulary = Vocabulary.build(["sun sun rain"], 1, extra_words=["yorgos", "sun", "yorgos"])
     assert vocabulary.words == ("sun", "yorgos")
-
-
-@given(TEXTS)
-def test_json_returns_the_same(texts):
-    vocabulary = Vocabulary.build(texts)
-    assert Vocabulary.from_json(vocabulary.to_json()) == vocabulary
-    assert json.loads(vocabulary.to_json()) == {"words": list(vocabulary.words)}
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"words": 3}', '{"words": [1]}', "{"])
-def test_a_file_that_is_no_vocabulary(text):
-    with pytest.raises(ValueError, match="a vocabulary is JSON"):
-        Vocabulary.from_json(text)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ should be the training part only. Differs from the authors, who count the attack
 it as a row of padding) and drop tweets with the word "greek".
 """
 
-import json
 import re
 import unicodedata
 from array import array
@@ -136,21 +135,6 @@ class Vocabulary:
         """
         words = ("", "...", *self.words)
         return [" ".join(filter(None, (words[one] for one in row))) for row in tokens.tolist()]
-
-    def to_json(self) -> str:
-        """Return the vocabulary as JSON text."""
-        return json.dumps({"words": self.words}, separators=(",", ":"))
-
-    @classmethod
-    def from_json(cls, text: str) -> "Vocabulary":
-        """Read what `to_json` wrote."""
-        try:
-            words = json.loads(text)["words"]
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise ValueError('a vocabulary is JSON: {"words": [...]}') from error
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise ValueError('a vocabulary is JSON: {"words": [...]}, every word a text')
-        return cls(tuple(words))
 
 
 def _words(text: str) -> list[str]:

@@ -18,6 +18,7 @@ from datadefense.attacks.lie import LittleIsEnough
 from datadefense.attacks.neurotoxin import Neurotoxin
 from datadefense.attacks.pgd import Pgd
 from datadefense.attacks.schedule import FixedFrequency, FixedPool, Never, Schedule
+from datadefense.data.pools import Overlap
 from datadefense.experiments.revisions import revision
 from datadefense.settings import SettingsError, number, one_of, setting, whole
 from datadefense.training import Sgd
@@ -25,7 +26,6 @@ from datadefense.training import Sgd
 Scale = Literal["cpu", "paper"]
 ScheduleName = Literal["fixed-frequency", "fixed-pool"]
 Partition = Literal["iid", "dirichlet", "user"]
-Overlap = Literal["none", "authors"]
 PoisonView = Literal["same", "recoloured", "larger", "corner"]
 Sevens = Literal["ardis", "uci"]
 SecondBackdoor = Literal["none", "known", "unknown"]

@@ -9,7 +9,14 @@ from torch import Tensor
 
 from datadefense.defense_set import DefenseSet
 from datadefense.defenses.base import Defense, Promise
-from datadefense.defenses.datadefense.detector import Psi, draw_psi, g_2, min_max, y_hat_logits
+from datadefense.defenses.datadefense.detector import (
+    Psi,
+    draw_psi,
+    g_2,
+    gamma,
+    min_max,
+    y_hat_logits,
+)
 from datadefense.defenses.datadefense.detector_costs import L_pred, L_psi, V, l_consist
 from datadefense.defenses.datadefense.importance import (
     L_theta,
@@ -109,9 +116,9 @@ class DataDefensePaper(Defense[PrintedState]):
         inputs, y = owned.examples.inputs, owned.examples.labels
         halted = self.halt_after is not None and round.index > self.halt_after
         with torch.no_grad():
-            gamma = _gamma(state.psi, owned)
+            scores = gamma(state.psi, owned.features, y)
             before = server.logits(round.global_params, inputs)
-        marked = split(gamma, self.beta)
+        marked = split(scores, self.beta)
         psi = state.psi
         if self.psi_first and not halted:
             psi = self._step(psi, owned, margin(before, y), round.index)
@@ -133,7 +140,7 @@ class DataDefensePaper(Defense[PrintedState]):
         names = ("clean_loss", "poison_loss", "distance", "share")
         report: dict[str, object] = {
             "theta": state.theta.tolist(),
-            "gamma": gamma.tolist(),
+            "gamma": scores.tolist(),
             "marked": marked.nonzero().flatten().tolist(),
             "loss": float(loss.detach()),
         }
@@ -172,8 +179,8 @@ class DataDefensePaper(Defense[PrintedState]):
         current = Psi(*weights)
         y, known = owned.examples.labels, owned.known_clean
         prediction = y_hat_logits(current, owned.features)
-        gamma = min_max(g_2(current, prediction, y))
-        first = l_consist(gamma, known) if margins is None else self.psi_scale * V(gamma, margins)
+        scores = min_max(g_2(current, prediction, y))
+        first = l_consist(scores, known) if margins is None else self.psi_scale * V(scores, margins)
         loss = L_psi(first, L_pred(prediction, y, known), lam)
         slopes = torch.autograd.grad(loss, weights, allow_unused=True)
         return Psi(
@@ -213,8 +220,3 @@ class DataDefenseReleased(DataDefenseAppendix):
 
     name: ClassVar[str] = "datadefense-released"
     promises: ClassVar[Promise] = Promise.SYMMETRIC | Promise.WEIGHTED | Promise.SIGNED
-
-
-def _gamma(psi: Psi, owned: DefenseSet) -> PerExample:
-    y = owned.examples.labels
-    return min_max(g_2(psi, y_hat_logits(psi, owned.features), y))
