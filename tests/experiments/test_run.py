@@ -104,6 +104,19 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, whole, data
     assert same(carry_on(folder), folder, whole)
 
 
+def test_two_processes_do_not_write_one_run(tmp_path):
+    folder = fresh(tmp_path / "run")
+    one, two = (restore(TINY, folder, tiny_federation(), Server()) for _ in range(2))
+    with Pool(one.federation) as pool:
+        rounds = one.rounds(pool)
+        next(rounds)
+        with pytest.raises(FileError, match="another process is at the run in"):
+            next(two.rounds(pool))
+        rounds.close()
+    assert len(read_rounds(folder)) == 1
+    assert carry_on(folder).done
+
+
 def test_a_line_that_was_cut_off_is_run_again(tmp_path, whole):
     folder = fresh(tmp_path / "run")
     carry_on(folder)

@@ -1,4 +1,4 @@
-"""Material: what a setup brings, dealt out so that nobody shares an example with anybody."""
+"""Material: what a setup brings, dealt out: clean examples to one owner each, poison in pools."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

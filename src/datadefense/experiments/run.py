@@ -7,6 +7,7 @@ what the defense set looks like, if the defense has an opinion of it; ``summary.
 """
 
 import dataclasses
+import fcntl
 import json
 import logging
 import os
@@ -62,7 +63,14 @@ class Run:
     records: list[RoundRecord] = field(default_factory=list)
 
     def rounds(self, pool: Workers) -> Iterator[RoundRecord]:
-        """Run what is left, storing each round before it is yielded."""
+        """Run what is left, storing each round before it is yielded.
+
+        A folder that another process is at raises `FileError`: both would write its rounds.
+        """
+        with _alone_in(self.folder):
+            yield from self._rounds(pool)
+
+    def _rounds(self, pool: Workers) -> Iterator[RoundRecord]:
         experiment = self.experiment
         for record, progress in simulate(
             self.federation,
@@ -156,6 +164,20 @@ class Run:
         except OSError as error:
             logger.warning("the floor is not kept: %s", error)
         return floor
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, which ends with the process however that ends."""
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise FileError(f"another process is at the run in {folder}") from error
+        yield
+    finally:
+        os.close(held)
 
 
 @contextmanager
