@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -133,6 +135,17 @@ def test_a_users_mistake_is_one_line(datadefense, arguments, message):
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_defense_of_ones_own_is_looked_for_in_the_current_folder(tmp_path):
+    """By the installed script, which does not look there by itself; libraries come first."""
+    (tmp_path / "my_module.py").write_text("Mine = 3\n")
+    (tmp_path / "safetensors.py").write_text("raise SystemExit('a file stood in for a library')\n")
+    script = Path(sys.executable).with_name("datadefense")
+    command = [script, "run", "--setup", "digits-edge", "--defense", "my_module:Mine"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "'my_module:Mine' must be a class of defenses, got 3" in done.stderr
 
 
 def test_lists(datadefense):
