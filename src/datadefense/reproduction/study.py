@@ -13,6 +13,7 @@ MOST_SEEDS = 20
 """Seeds of a point that a table looks for."""
 NEAR = 5.0
 """Points of success rate within which ours and the paper's say the same, scales being different."""
+STAND_IN_SAID = "**emnist-ardis here is MNIST with UCI sevens**, not EMNIST with ARDIS."
 UNLIKE = "\u2260"
 """Beside a number of the paper's that ours does not agree with."""
 
@@ -201,9 +202,6 @@ def page(
         ]
     )
     replaced = any(one.experiment.dataset == "mnist" for one in study.points(scale))
-    stand_in = ["**emnist-ardis here is MNIST with UCI sevens**, not EMNIST with ARDIS."]
-    if not replaced:
-        stand_in = []
     command = f"`datadefense reproduce {study.name} --scale {scale}`"
     return "\n".join(
         [
@@ -215,7 +213,7 @@ def page(
             "of fedavg when nobody attacks, same seed; excess: what is above it; worst: of any",
             "seed. dMA: accuracy less that of fedavg without an attack, same seed. Attackers,",
             "defense set and test share no poisoned example.",
-            *stand_in,
+            *([STAND_IN_SAID] if replaced else []),
             f"Made by {command} from `results/runs.jsonl`.",
             *beside,
             "",

@@ -26,12 +26,14 @@ class Opinion:
         scores: gamma.
         marked: D_dp; the others are D_dc.
         first_margins: by the ids of the examples that the set has now.
+        early: the same in the order of the examples.
         share: the estimate of the poisoned share, where it is asked for.
     """
 
     scores: PerExample
     marked: Bool[Tensor, " examples"]
     first_margins: dict[str, float]
+    early: PerExample
     share: PoisonShare | None
 
     def has_collapsed(self, known: Bool[Tensor, " examples"]) -> bool:
@@ -41,10 +43,6 @@ class Opinion:
         if not 0 < int(known.sum()) < len(self.scores):
             return False
         return bool(self.scores[known].mean() >= self.scores[~known].mean())
-
-    def early(self) -> PerExample:
-        """Return the first margins in the order of the examples."""
-        return torch.tensor(list(self.first_margins.values()))
 
 
 def opinion_of(
@@ -57,13 +55,13 @@ def opinion_of(
     """Rank D_d and mark the top ``beta`` of it; examples that are new get today's margins."""
     now = dict(zip(owned.ids, margins.tolist(), strict=True))
     first = {one: first_margins.get(one, value) for one, value in now.items()}
+    early = torch.tensor(list(first.values()))
     with torch.no_grad():
         scores = gamma(psi, standardise(owned.features), owned.examples.labels)
     share = None
     if beta == "auto":
-        early = torch.tensor(list(first.values()))
         share = estimate_poison_share(early, owned.known_clean)
         wanted = LEAST_MARKED if share is None else max(LEAST_MARKED, float(share.share))
     else:
         wanted = float(beta)
-    return Opinion(scores, split(scores, wanted, owned.known_clean), first, share)
+    return Opinion(scores, split(scores, wanted, owned.known_clean), first, early, share)

@@ -174,7 +174,7 @@ class DataDefense(Defense[DataDefenseState]):
             theta = self._step(theta, gradient_in_theta(r, C, -f, pulls, r > 0))
         restarts = learns and opinion.has_collapsed(owned.known_clean)
         if learns:
-            margins = self.first_share * opinion.early()
+            margins = self.first_share * opinion.early
             margins += (1 - self.first_share) * given.margins
             if restarts:
                 psi = self._start(server, owned, margins, z.shape[1], round.index)
