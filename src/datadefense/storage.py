@@ -8,9 +8,11 @@ dicts are integers or texts.
 
 import dataclasses
 import errno
+import fcntl
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,6 +45,20 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         raise OSError(error.errno or errno.EIO, reason, str(path)) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold the lock of a file or folder, which ends with the process however that ends.
+
+    Where another holds it, wait for it or raise BlockingIOError.
+    """
+    held = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
+    finally:
+        os.close(held)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -7,12 +7,11 @@ what the defense set looks like, if the defense has an opinion of it; ``summary.
 """
 
 import dataclasses
-import fcntl
 import json
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ from datadefense.server import Server
 from datadefense.simulation.federation import Federation
 from datadefense.simulation.rounds import Progress, RoundRecord, begin, simulate
 from datadefense.simulation.workers import Workers
-from datadefense.storage import StateError, load_state, save_state, write_text
+from datadefense.storage import StateError, load_state, locked, save_state, write_text
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +66,11 @@ class Run:
 
         A folder that another process is at raises `FileError`: both would write its rounds.
         """
-        with _alone_in(self.folder):
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self.folder, wait=False))
+            except BlockingIOError as error:
+                raise FileError(f"another process is at the run in {self.folder}") from error
             yield from self._rounds(pool)
 
     def _rounds(self, pool: Workers) -> Iterator[RoundRecord]:
@@ -164,20 +167,6 @@ class Run:
         except OSError as error:
             logger.warning("the floor is not kept: %s", error)
         return floor
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, which ends with the process however that ends."""
-    held = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise FileError(f"another process is at the run in {folder}") from error
-        yield
-    finally:
-        os.close(held)
 
 
 @contextmanager

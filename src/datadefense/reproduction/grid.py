@@ -1,6 +1,5 @@
 """A grid of runs: each on one thread, several side by side, each once, resumed where it stopped."""
 
-import fcntl
 import multiprocessing
 import os
 import shutil
@@ -17,6 +16,7 @@ from datadefense.experiments.run import resume, start
 from datadefense.experiments.run_folder import CONFIG
 from datadefense.reproduction.store import Result, append, read_store, result_of
 from datadefense.simulation.pool import Pool
+from datadefense.storage import locked
 
 Told = Callable[[Result, int, int], None]
 """Called after each run with its result, how many are done and how many were to do."""
@@ -62,8 +62,9 @@ def _alone_in(folder: Path) -> Iterator[None]:
     """Hold the lock of ``folder``, which lies elsewhere: the folder itself comes and goes."""
     locks = folder.parent.with_name("locks")
     locks.mkdir(parents=True, exist_ok=True)
-    with (locks / folder.name).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    lock = locks / folder.name
+    lock.touch()
+    with locked(lock):
         yield
 
 
