@@ -66,6 +66,18 @@ def test_hits_and_gaps():
     assert [float(line.get_ydata()[0]) for line in gaps.get_lines()[:3]] == [1, 0, -1]
 
 
+def test_gaps_fill_rows_of_two_panels():
+    cells = [cell((name,), curves=[{"gap_mean": [[1, 0.5]]}]) for name in "abc"]
+    panels = figures.BY_ROUND["gaps"](cells).axes
+    assert [panel.get_title(loc="left") for panel in panels] == ["a", "b", "c"]
+
+
+def test_the_weight_is_a_third_row():
+    curves = [{"asr_percent": [[1, 1.0]], "gap_mean": [[1, -0.25]]}]
+    *_, weight = figures.BY_ROUND["by-round-and-weight"]([cell(("x", "never"), curves=curves)]).axes
+    assert weight.get_lines()[0].get_xydata().tolist() == [[1, -0.25]]
+
+
 def test_bars_have_the_papers_dots(tmp_path):
     labels = ("cifar10-trigger", "fedavg")
     cells = [cell(labels, asr_percent=78.0), cell(("cifar10-trigger", "fltrust"))]

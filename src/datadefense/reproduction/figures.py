@@ -1,5 +1,6 @@
 """Figures of a study, drawn from its cells: curves by round, and bars beside the paper's."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -12,6 +13,8 @@ from datadefense.reproduction.paper import published
 from datadefense.reproduction.study import Cell, Study
 
 LINES = ("-", "--", "-.", ":")
+RATES = (("ma_percent", "MA", "%"), ("asr_percent", "ASR", "%"))
+WEIGHT = ("gap_mean", "attacker's weight less honest", "mean over honest clients")
 
 
 def draw(study: Study, cells: Sequence[Cell], path: Path) -> bool:
@@ -47,14 +50,14 @@ def _finish(panel: Axes, title: str, unit: str) -> None:
     panel.spines[["top", "right"]].set_visible(False)
 
 
-def _by_round(cells: Sequence[Cell]) -> Figure:
+def _by_round(cells: Sequence[Cell], rows: Sequence[tuple[str, str, str]] = RATES) -> Figure:
     """Accuracy and success rate by round, a panel each for what the first label says."""
     groups = list(dict.fromkeys(cell.point.labels[0] for cell in cells))
-    figure = Figure(figsize=(5 * len(groups), 6), layout="constrained")
-    panels = figure.subplots(2, len(groups), squeeze=False)
+    figure = Figure(figsize=(5 * len(groups), 3 * len(rows)), layout="constrained")
+    panels = figure.subplots(len(rows), len(groups), squeeze=False)
     for column, group in enumerate(groups):
         inside = [cell for cell in cells if cell.point.labels[0] == group]
-        for row, (name, words) in enumerate((("ma_percent", "MA"), ("asr_percent", "ASR"))):
+        for row, (name, words, unit) in enumerate(rows):
             panel = panels[row][column]
             for place, cell in enumerate(inside):
                 panel.plot(
@@ -63,7 +66,7 @@ def _by_round(cells: Sequence[Cell]) -> Figure:
                     color=COLOURS[place % len(COLOURS)],
                     linestyle=LINES[place % len(LINES)],
                 )
-            _finish(panel, f"{words}, {group}", "%")
+            _finish(panel, f"{words}, {group}", unit)
         panels[1][column].set_ylim(-3, 103)
         panels[1][column].legend(fontsize=8, frameon=False)
     return figure
@@ -74,8 +77,12 @@ def _hits(cells: Sequence[Cell]) -> Figure:
     figure = Figure(figsize=(6, 3.4), layout="constrained")
     panel = figure.subplots()
     for place, cell in enumerate(cells):
-        label = " ".join(cell.point.labels)
-        panel.plot(*_curve(cell, "hits_percent"), label=label, color=COLOURS[place % len(COLOURS)])
+        panel.plot(
+            *_curve(cell, "hits_percent"),
+            label=" ".join(cell.point.labels),
+            color=COLOURS[place % len(COLOURS)],
+            linestyle=LINES[place % len(LINES)],
+        )
     _finish(panel, "poisoned examples that the detector marked", "%")
     panel.set_ylim(-3, 103)
     panel.legend(fontsize=8, frameon=False)
@@ -84,10 +91,13 @@ def _hits(cells: Sequence[Cell]) -> Figure:
 
 def _gaps(cells: Sequence[Cell]) -> Figure:
     """Attackers' weight less that of honest clients: least, mean and greatest, by round."""
-    figure = Figure(figsize=(5 * len(cells), 3.4), layout="constrained")
-    panels = figure.subplots(1, len(cells), squeeze=False)
-    for place, cell in enumerate(cells):
-        panel = panels[0][place]
+    across = min(2, len(cells))
+    down = math.ceil(len(cells) / across)
+    figure = Figure(figsize=(5 * across, 3.4 * down), layout="constrained")
+    panels = figure.subplots(down, across, squeeze=False)
+    for panel in panels.flat[len(cells) :]:
+        panel.remove()
+    for panel, cell in zip(panels.flat, cells, strict=False):
         for name, words, style in (
             ("gap_max", "greatest", "v"),
             ("gap_mean", "mean", "o"),
@@ -126,6 +136,7 @@ def _bars(cells: Sequence[Cell], known: Mapping[tuple[str, ...], tuple[float, fl
 
 BY_ROUND: Mapping[str, Callable[[Sequence[Cell]], Figure]] = {
     "by-round": _by_round,
+    "by-round-and-weight": lambda cells: _by_round(cells, (*RATES, WEIGHT)),
     "hits": _hits,
     "gaps": _gaps,
 }

@@ -102,7 +102,9 @@ def _curves(setup: str, scale: str) -> Iterator[Point]:
 
 def _learning(scale: str) -> Iterator[Point]:
     for setup in (SOUTHWEST, TRIGGER):
-        yield _point(scale, (setup,), setup, {"wrong_marks_percent": 15})
+        for defense in ("datadefense", "datadefense-paper"):
+            changes = {"defense": defense, "wrong_marks_percent": 15}
+            yield _point(scale, (setup, defense), setup, changes)
 
 
 def _halting(scale: str) -> Iterator[Point]:
@@ -147,9 +149,27 @@ PAPER = (
         lambda scale: _curves(TRIGGER, scale),
         "by-round",
     ),
-    Study("detector", "poison that the detector marks, by round", ("setup",), _learning, "hits"),
-    Study("importance", "weight of attackers less that of others", ("setup",), _learning, "gaps"),
-    Study("halting", "theta and psi stay early", ("defense", "halted"), _halting, "by-round"),
+    Study(
+        "detector",
+        "poison that the detector marks, by round",
+        ("setup", "defense"),
+        _learning,
+        "hits",
+    ),
+    Study(
+        "importance",
+        "weight of attackers less that of others",
+        ("setup", "defense"),
+        _learning,
+        "gaps",
+    ),
+    Study(
+        "halting",
+        "theta and psi stay early",
+        ("defense", "halted"),
+        _halting,
+        "by-round-and-weight",
+    ),
     Study(
         "paper-size",
         "100 rounds of the paper's own federation",
