@@ -54,7 +54,7 @@ def _by_round(cells: Sequence[Cell], rows: Sequence[tuple[str, str, str]] = RATE
     """Accuracy and success rate by round, a panel each for what the first label says."""
     groups = list(dict.fromkeys(cell.point.labels[0] for cell in cells))
     figure = Figure(figsize=(5 * len(groups), 3 * len(rows)), layout="constrained")
-    panels = figure.subplots(len(rows), len(groups), squeeze=False)
+    panels = figure.subplots(len(rows), len(groups), squeeze=False, sharey="row")
     for column, group in enumerate(groups):
         inside = [cell for cell in cells if cell.point.labels[0] == group]
         for row, (name, words, unit) in enumerate(rows):
