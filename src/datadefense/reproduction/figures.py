@@ -94,7 +94,7 @@ def _gaps(cells: Sequence[Cell]) -> Figure:
     across = min(2, len(cells))
     down = math.ceil(len(cells) / across)
     figure = Figure(figsize=(5 * across, 3.4 * down), layout="constrained")
-    panels = figure.subplots(down, across, squeeze=False)
+    panels = figure.subplots(down, across, squeeze=False, sharey=True)
     for panel in panels.flat[len(cells) :]:
         panel.remove()
     for panel, cell in zip(panels.flat, cells, strict=False):
