@@ -14,6 +14,7 @@ from datadefense.reproduction.study import Cell, Study
 
 LINES = ("-", "--", "-.", ":")
 RATES = (("ma_percent", "MA", "%"), ("asr_percent", "ASR", "%"))
+"""Curves of the two rows that each figure by round has: their name, title and unit."""
 WEIGHT = ("gap_mean", "attacker's weight less honest", "mean over honest clients")
 
 
@@ -50,8 +51,19 @@ def _finish(panel: Axes, title: str, unit: str) -> None:
     panel.spines[["top", "right"]].set_visible(False)
 
 
-def _by_round(cells: Sequence[Cell], rows: Sequence[tuple[str, str, str]] = RATES) -> Figure:
-    """Accuracy and success rate by round, a panel each for what the first label says."""
+def _line(panel: Axes, place: int, cell: Cell, name: str, label: str) -> None:
+    """Draw a cell's curve in the colour and style of its place among others."""
+    panel.plot(
+        *_curve(cell, name),
+        label=label,
+        color=COLOURS[place % len(COLOURS)],
+        linestyle=LINES[place % len(LINES)],
+    )
+
+
+def _by_round(cells: Sequence[Cell], *further: tuple[str, str, str]) -> Figure:
+    """Accuracy, success rate and what else by round, a panel each for what the first label says."""
+    rows = (*RATES, *further)
     groups = list(dict.fromkeys(cell.point.labels[0] for cell in cells))
     figure = Figure(figsize=(5 * len(groups), 3 * len(rows)), layout="constrained")
     panels = figure.subplots(len(rows), len(groups), squeeze=False, sharey="row")
@@ -60,12 +72,7 @@ def _by_round(cells: Sequence[Cell], rows: Sequence[tuple[str, str, str]] = RATE
         for row, (name, words, unit) in enumerate(rows):
             panel = panels[row][column]
             for place, cell in enumerate(inside):
-                panel.plot(
-                    *_curve(cell, name),
-                    label=" ".join(cell.point.labels[1:]) or group,
-                    color=COLOURS[place % len(COLOURS)],
-                    linestyle=LINES[place % len(LINES)],
-                )
+                _line(panel, place, cell, name, " ".join(cell.point.labels[1:]) or group)
             _finish(panel, f"{words}, {group}", unit)
         panels[1][column].set_ylim(-3, 103)
         panels[1][column].legend(fontsize=8, frameon=False)
@@ -77,12 +84,7 @@ def _hits(cells: Sequence[Cell]) -> Figure:
     figure = Figure(figsize=(6, 3.4), layout="constrained")
     panel = figure.subplots()
     for place, cell in enumerate(cells):
-        panel.plot(
-            *_curve(cell, "hits_percent"),
-            label=" ".join(cell.point.labels),
-            color=COLOURS[place % len(COLOURS)],
-            linestyle=LINES[place % len(LINES)],
-        )
+        _line(panel, place, cell, "hits_percent", " ".join(cell.point.labels))
     _finish(panel, "poisoned examples that the detector marked", "%")
     panel.set_ylim(-3, 103)
     panel.legend(fontsize=8, frameon=False)
@@ -136,7 +138,7 @@ def _bars(cells: Sequence[Cell], known: Mapping[tuple[str, ...], tuple[float, fl
 
 BY_ROUND: Mapping[str, Callable[[Sequence[Cell]], Figure]] = {
     "by-round": _by_round,
-    "by-round-and-weight": lambda cells: _by_round(cells, (*RATES, WEIGHT)),
+    "by-round-and-weight": lambda cells: _by_round(cells, WEIGHT),
     "hits": _hits,
     "gaps": _gaps,
 }
