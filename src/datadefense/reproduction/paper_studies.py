@@ -119,10 +119,10 @@ def _halting(scale: str) -> Iterator[Point]:
 
 
 def _paper_size(scale: str) -> Iterator[Point]:
-    """The paper's federation at its own size, for a fifteenth of its rounds."""
+    """The paper's federation at its own size, for the 60 rounds that two hours give here."""
     if scale == "paper":
         for defense in ("fedavg", "datadefense"):
-            changes = {"defense": defense, "rounds": 100, "evaluate_every": 5}
+            changes = {"defense": defense, "rounds": 60, "evaluate_every": 5, "checkpoint_every": 5}
             yield _point(scale, ("pgd-replacement", defense), TRIGGER, changes)
 
 
@@ -172,7 +172,7 @@ PAPER = (
     ),
     Study(
         "paper-size",
-        "100 rounds of the paper's own federation",
+        "60 rounds of the paper's own federation",
         ("attack", "defense"),
         _paper_size,
         "by-round",
