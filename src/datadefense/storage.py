@@ -61,6 +61,15 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
         os.close(held)
 
 
+@contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    """Hold the lock of a file that is there for nothing else, and made where it is missing."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock.touch()
+    with locked(lock):
+        yield
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically."""
     write_atomically(path, lambda part: _put(part, text))

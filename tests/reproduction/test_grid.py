@@ -2,17 +2,20 @@
 
 import dataclasses
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.experiments.quick import quick
 
+from datadefense.experiments.floor import Floor, cached_floor, write_floor
 from datadefense.experiments.run import start
 from datadefense.reproduction import grid
 from datadefense.reproduction.grid import run_missing, run_one
 from datadefense.reproduction.store import append, read_store
 from datadefense.settings import SettingsError
 from datadefense.simulation.pool import Pool
+from datadefense.storage import alone
 
 pytest.importorskip("mlxtend")
 pytest.importorskip("sklearn")
@@ -78,6 +81,56 @@ def test_side_by_side_or_one_after_the_other_is_the_same(stored, tmp_path):
     assert [facts(alone[key]) for key in alone] == [facts(both[key]) for key in alone]
 
 
+def test_processes_that_are_left_train_clients_and_change_nothing(stored, tmp_path, monkeypatch):
+    asked = []
+
+    def watched(federation, workers):
+        asked.append(workers)
+        return Pool(federation, workers)
+
+    monkeypatch.setattr(grid, "Pool", watched)
+    run = RUNS[1]
+    assert facts(run_one(run, tmp_path / "run", None, 2)) == facts(read_store(stored[0])[run.key()])
+    assert asked == [2]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "runs", "workers"), [(1, 1, 0), (2, 3, 0), (2, 2, 0), (2, 1, 2), (8, 3, 2), (4, 0, 4)]
+)
+def test_jobs_are_shared_out_among_the_runs(jobs, runs, workers):
+    assert grid._workers(jobs, runs) == workers
+
+
+def test_a_run_waits_for_the_floor_that_another_measures(cache):
+    """While somebody has the calm run under way, nobody else measures the floor."""
+    run = quick(seed=3)
+    calm = cache / "under-way" / run.without_attack().key()
+    folder = cache / "under-way" / run.key()
+    with ThreadPoolExecutor(1) as threads:
+        with alone(grid._lock(calm)):
+            second = threads.submit(run_one, run, folder, None)
+            path = folder / "rounds.jsonl"
+            while not path.exists() or path.read_text().count("\n") < run.rounds:
+                assert not second.done()
+                time.sleep(0.05)
+            with pytest.raises(TimeoutError):
+                second.result(timeout=0.5)
+            write_floor(cached_floor(run), Floor(12.5, 80.0), run)
+        assert second.result(timeout=30).summary.asr_floor_percent == 12.5
+
+
+def test_a_floor_that_the_store_knows_is_not_measured_again(stored, tmp_path, monkeypatch):
+    """As on a new machine, whose cache is empty; no run would have the stored figure."""
+    monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path / "cache"))
+    store, (calm, attacked) = tmp_path / "runs.jsonl", RUNS
+    known = read_store(stored[0])[calm.key()]
+    summary = dataclasses.replace(known.summary, asr_percent=12.5)
+    key = attacked.without_attack().key()
+    append(store, dataclasses.replace(known, key=key, summary=summary))
+    results = run_missing([attacked], store)
+    assert results[attacked.key()].summary.asr_floor_percent == 12.5
+
+
 def test_a_run_that_was_left_is_gone_on_with(stored, tmp_path, monkeypatch):
     run = RUNS[1]
     folder = tmp_path / "run"
@@ -104,8 +157,8 @@ def test_who_comes_second_to_a_run_waits_and_takes_its_result(stored, tmp_path, 
     folder = cache / "under-way" / run.key()
     monkeypatch.setattr(grid, "run_one", None)
     with ThreadPoolExecutor(1) as threads:
-        with grid._alone_in(folder):
-            second = threads.submit(grid.run_if_missing, run, folder, None, store, False)
+        with alone(grid._lock(folder)):
+            second = threads.submit(grid.run_if_missing, run, folder, None, store, curves=False)
             with pytest.raises(TimeoutError):
                 second.result(timeout=0.2)
             append(store, read_store(stored[0])[run.key()])

@@ -5,6 +5,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import torch
@@ -18,7 +19,7 @@ from datadefense.experiments.material import Material
 from datadefense.params import Layout
 from datadefense.rng import derive_seed, generator
 from datadefense.settings import SettingsError
-from datadefense.storage import save_tensors
+from datadefense.storage import alone, save_tensors
 from datadefense.training import Bench, Sgd
 
 logger = logging.getLogger(__name__)
@@ -35,24 +36,33 @@ def warm_start(
 
     Training stops at ``warm_accuracy_percent`` on the test set, so that every run of a setup begins
     where the paper's does. The cache's key is everything that the result depends on; one that
-    cannot be written costs only time.
+    cannot be written costs only time. Who comes second to one that is being trained waits for it.
     """
     layout = Layout.of_module(material.module)
     path = cache / "warm" / f"{_key(experiment, material, layout)}.safetensors"
-    if path.exists():
+    if (kept := _read(path, layout)) is not None:
+        return kept
+    with ExitStack() as stack:
+        with suppress(OSError):
+            stack.enter_context(alone(path.with_suffix(".lock")))
+        if (kept := _read(path, layout)) is not None:
+            return kept
+        params = _train(experiment, material, layout, report)
         try:
-            kept = load_file(path)["params"]
-            if kept.shape == (layout.dim,) and bool(kept.isfinite().all()):
-                return kept
-        except (SafetensorError, OSError, KeyError):
-            path.unlink(missing_ok=True)
-    params = _train(experiment, material, layout, report)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            save_tensors(path, {"params": params}, {"setup": experiment.setup})
+        except OSError as error:
+            logger.warning("the warm start is not kept: %s", error)
+        return params
+
+
+def _read(path: Path, layout: Layout) -> Float[Tensor, " dim"] | None:
+    """Return the parameters that a file has; None if it is absent or broken."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_tensors(path, {"params": params}, {"setup": experiment.setup})
-    except OSError as error:
-        logger.warning("the warm start is not kept: %s", error)
-    return params
+        kept = load_file(path)["params"]
+    except (SafetensorError, OSError, KeyError):
+        return None
+    return kept if kept.shape == (layout.dim,) and bool(kept.isfinite().all()) else None
 
 
 def _train(

@@ -1,71 +1,90 @@
-"""A grid of runs: each on one thread, several side by side, each once, resumed where it stopped."""
+"""A grid of runs: several side by side, each once, resumed where it stopped."""
 
 import multiprocessing
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from datadefense.data.cache import cache_folder
 from datadefense.experiments.experiment import Experiment
+from datadefense.experiments.floor import Floor, cached_floor, write_floor
 from datadefense.experiments.run import resume, start
 from datadefense.experiments.run_folder import CONFIG
 from datadefense.reproduction.store import Result, append, read_store, result_of
 from datadefense.simulation.pool import Pool
-from datadefense.storage import locked
+from datadefense.storage import alone
 
 Told = Callable[[Result, int, int], None]
 """Called after each run with its result, how many are done and how many were to do."""
 
 
-def run_one(experiment: Experiment, folder: Path, data: Path | None) -> Result:
-    """Carry an experiment out in this process, going on with what ``folder`` holds of it.
+def run_one(experiment: Experiment, folder: Path, data: Path | None, workers: int = 0) -> Result:
+    """Carry an experiment out, going on with what ``folder`` holds of it.
 
-    The folder is removed when the run is done: what is worth keeping is in the result.
+    Clients train in this process, or in ``workers`` others; the result is the same. The folder is
+    removed when the run is done: what is worth keeping is in the result.
     """
     torch.set_num_threads(1)
     parent = os.getppid()
     begun = (folder / CONFIG).exists()
     run = resume(folder, data) if begun else start(experiment, folder, data)
-    with Pool(run.federation) as pool:
+    with Pool(run.federation, workers) as pool:
         for _ in run.rounds(pool):
             if os.getppid() != parent:
                 raise SystemExit("whoever wanted this run has gone")
-        summary = run.finish(pool)
+        with _floor_of(experiment, folder):
+            summary = run.finish(pool)
     result = result_of(experiment, summary, run.records, run.poisoned())
     shutil.rmtree(folder)
     return result
 
 
+def _floor_of(experiment: Experiment, folder: Path) -> AbstractContextManager[None]:
+    """Wait for the run that measures the floor, if it is under way elsewhere.
+
+    Whoever comes first measures it and the others find it in the cache.
+    """
+    calm = folder.with_name(experiment.without_attack().key())
+    return nullcontext() if calm == folder else alone(_lock(calm))
+
+
 def run_if_missing(
-    experiment: Experiment, folder: Path, data: Path | None, store: Path, curves: bool
+    experiment: Experiment,
+    folder: Path,
+    data: Path | None,
+    store: Path,
+    *,
+    curves: bool,
+    workers: int = 0,
 ) -> tuple[Result, bool]:
     """Return the result and whether it is new: another process may have stored it meanwhile.
 
-    Who comes second to a run that is under way waits for it.
+    Who comes second to a run that is under way waits for it. A floor that the store knows, on
+    whatever machine it was measured, is not measured again.
     """
-    with _alone_in(folder):
-        known = read_store(store).get(experiment.key())
+    with alone(_lock(folder)):
+        results = read_store(store)
+        known = results.get(experiment.key())
         if known is not None and _serves(known, curves):
             return known, False
-        result = run_one(experiment, folder, data)
+        calm = results.get(experiment.without_attack().key())
+        if calm is not None:
+            measured = Floor(calm.summary.asr_percent, calm.summary.ma_percent)
+            write_floor(cached_floor(experiment), measured, experiment)
+        result = run_one(experiment, folder, data, workers)
         append(store, result)
         return result, True
 
 
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Hold the lock of ``folder``, which lies elsewhere: the folder itself comes and goes."""
-    locks = folder.parent.with_name("locks")
-    locks.mkdir(parents=True, exist_ok=True)
-    lock = locks / folder.name
-    lock.touch()
-    with locked(lock):
-        yield
+def _lock(folder: Path) -> Path:
+    """Return the lock of ``folder``, which lies elsewhere: the folder itself comes and goes."""
+    return folder.parent.with_name("locks") / folder.name
 
 
 def _serves(result: Result, curves: bool) -> bool:
@@ -84,7 +103,8 @@ def run_missing(
 ) -> dict[str, Result]:
     """Run what the store does not have, adding a line for each; return all results by key.
 
-    With ``curves``, results that have none are missing too.
+    With ``curves``, results that have none are missing too. A run takes one thread, but where fewer
+    runs than ``jobs`` are missing, their clients train in the processes that are left.
 
     Runs under way are kept in the cache folder, so that a grid that was killed goes on from their
     checkpoints. An experiment that fails ends the grid, after the others under way are stored.
@@ -92,6 +112,7 @@ def run_missing(
     results = read_store(store)
     known = {key for key, result in results.items() if _serves(result, curves)}
     missing = {one.key(): one for one in wanted if one.key() not in known}
+    workers = _workers(jobs, len(missing))
     done = 0
 
     def keep(result: Result, new: bool) -> None:
@@ -110,7 +131,8 @@ def run_missing(
             while failed is None and len(running) < jobs and (item := next(waiting, None)):
                 key, one = item
                 folder = cache_folder() / "under-way" / key
-                running.add(executor.submit(run_if_missing, one, folder, data, store, curves))
+                todo = partial(run_if_missing, curves=curves, workers=workers)
+                running.add(executor.submit(todo, one, folder, data, store))
             if not running:
                 break
             finished, running = wait(running, return_when=FIRST_COMPLETED)
@@ -121,3 +143,9 @@ def run_missing(
     if failed is not None:
         raise failed
     return results
+
+
+def _workers(jobs: int, runs: int) -> int:
+    """Return how many processes each run may have for its clients; 0 for none but its own."""
+    share = jobs // max(1, runs)
+    return share if share > 1 else 0
