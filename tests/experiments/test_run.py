@@ -187,6 +187,7 @@ def test_a_run_leaves_a_folder(tmp_path, cache):
         summary.asr_percent - summary.asr_floor_percent
     )
     assert len(list((cache / "floors").iterdir())) == 1
+    assert summary.calm_ma_percent == read_floor(folder / "floor.json").ma_percent > 10
     with pytest.raises(FileError, match="holds a run already"):
         start(configured, folder)
     again = resume(folder)

@@ -119,18 +119,6 @@ def test_a_run_waits_for_the_floor_that_another_measures(cache):
         assert second.result(timeout=30).summary.asr_floor_percent == 12.5
 
 
-def test_a_floor_that_the_store_knows_is_not_measured_again(stored, tmp_path, monkeypatch):
-    """As on a new machine, whose cache is empty; no run would have the stored figure."""
-    monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path / "cache"))
-    store, (calm, attacked) = tmp_path / "runs.jsonl", RUNS
-    known = read_store(stored[0])[calm.key()]
-    summary = dataclasses.replace(known.summary, asr_percent=12.5)
-    key = attacked.without_attack().key()
-    append(store, dataclasses.replace(known, key=key, summary=summary))
-    results = run_missing([attacked], store)
-    assert results[attacked.key()].summary.asr_floor_percent == 12.5
-
-
 def test_a_run_that_was_left_is_gone_on_with(stored, tmp_path, monkeypatch):
     run = RUNS[1]
     folder = tmp_path / "run"

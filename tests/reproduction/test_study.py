@@ -131,6 +131,14 @@ def test_dma_is_the_difference_to_the_calm_run_of_the_same_seed():
     assert "| 0.5 ± 2.1 |" in table(STUDY, "cpu", results)
 
 
+def test_dma_is_beside_the_runs_own_calm_run_where_it_is_known():
+    """The stored calm run may be another machine's, with another warm start."""
+    results = results_of(
+        (CALM, {"ma_percent": 90.0}), (DEFENDED, {"ma_percent": 89.0, "calm_ma_percent": 88.0})
+    )
+    assert cells(STUDY, "cpu", results)[0].cost_in_accuracy() == [89.0 - 88.0]
+
+
 def test_dma_is_blank_unless_every_seed_has_its_calm_run():
     assert row_of(results_of((DEFENDED, {})))["dMA"] == ""
     results = results_of((DEFENDED, {}), (replace(DEFENDED, seed=1), {}), (CALM, {}))

@@ -115,7 +115,7 @@ class Run:
         summary = summarise(
             self.experiment,
             self.records,
-            floor.asr_percent,
+            floor,
             self.poisoned(),
             pool.peak_memory_mb(),
         )

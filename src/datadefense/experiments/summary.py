@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from datadefense.experiments.experiment import Experiment
+from datadefense.experiments.floor import Floor
 from datadefense.simulation.rounds import RoundRecord
 
 LAST = 10
@@ -16,7 +17,9 @@ class Summary:
     """The figures of a run; percentages carry their unit in the name.
 
     ``ma_percent`` and ``asr_percent`` are means over the last 10 evaluated rounds. The floor is the
-    success rate of fedavg without any attack over the same rounds; the excess is what is above it.
+    success rate of fedavg without any attack over the same rounds; the excess is what is above it;
+    ``calm_ma_percent`` is the accuracy of that run, which older summaries do not have. Both are
+    measured where the run is: another machine's arithmetic makes another warm start.
     ``attacker_weight_mean`` and ``honest_excluded_percent`` are None for rules without weights.
     ``detector_hits_percent``: share of the defense set's examples of which it is known that they
     are poisoned that a detector marked, mean over rounds; None without a detector or any such.
@@ -49,12 +52,13 @@ class Summary:
     seconds_defense: float
     seconds_evaluation: float
     peak_memory_mb: float | None
+    calm_ma_percent: float | None = None
 
 
 def summarise(
     experiment: Experiment,
     records: Sequence[RoundRecord],
-    floor: float,
+    floor: Floor,
     poisoned: set[int],
     peak_memory_mb: float | None,
 ) -> Summary:
@@ -63,7 +67,7 @@ def summarise(
     Args:
         experiment: its configuration.
         records: its rounds.
-        floor: success rate of fedavg without any attack, in percent.
+        floor: what fedavg scores without any attack.
         poisoned: examples of the defense set of which it is known that they are poisoned.
         peak_memory_mb: most memory that it took, if that is known.
     """
@@ -79,8 +83,8 @@ def summarise(
         rounds=records[-1].round,
         ma_percent=tail_mean(accuracies),
         asr_percent=tail_mean(rates),
-        asr_floor_percent=floor,
-        excess_asr_percent=tail_mean(rates) - floor,
+        asr_floor_percent=floor.asr_percent,
+        excess_asr_percent=tail_mean(rates) - floor.asr_percent,
         peak_asr_percent=max(rates),
         final_ma_percent=accuracies[-1],
         final_asr_percent=rates[-1],
@@ -95,6 +99,7 @@ def summarise(
         seconds_defense=seconds(records, "defense"),
         seconds_evaluation=seconds(records, "evaluation"),
         peak_memory_mb=peak_memory_mb,
+        calm_ma_percent=floor.ma_percent,
     )
 
 

@@ -13,7 +13,6 @@ import torch
 
 from datadefense.data.cache import cache_folder
 from datadefense.experiments.experiment import Experiment
-from datadefense.experiments.floor import Floor, cached_floor, write_floor
 from datadefense.experiments.run import resume, start
 from datadefense.experiments.run_folder import CONFIG
 from datadefense.reproduction.store import Result, append, read_store, result_of
@@ -65,18 +64,12 @@ def run_if_missing(
 ) -> tuple[Result, bool]:
     """Return the result and whether it is new: another process may have stored it meanwhile.
 
-    Who comes second to a run that is under way waits for it. A floor that the store knows, on
-    whatever machine it was measured, is not measured again.
+    Who comes second to a run that is under way waits for it.
     """
     with alone(_lock(folder)):
-        results = read_store(store)
-        known = results.get(experiment.key())
+        known = read_store(store).get(experiment.key())
         if known is not None and _serves(known, curves):
             return known, False
-        calm = results.get(experiment.without_attack().key())
-        if calm is not None:
-            measured = Floor(calm.summary.asr_percent, calm.summary.ma_percent)
-            write_floor(cached_floor(experiment), measured, experiment)
         result = run_one(experiment, folder, data, workers)
         append(store, result)
         return result, True

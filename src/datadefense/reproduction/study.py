@@ -84,13 +84,19 @@ class Cell:
         return [] if any(value is None for value in found) else [float(v) for v in found]
 
     def cost_in_accuracy(self) -> list[float]:
-        """Return by how much the accuracy differs from fedavg's without an attack, each seed."""
-        pairs = [
-            (result.summary.ma_percent, calm.summary.ma_percent)
-            for result, calm in self.runs
-            if calm is not None
-        ]
-        return [one - other for one, other in pairs] if len(pairs) == len(self.runs) else []
+        """Return by how much the accuracy differs from fedavg's without an attack, each seed.
+
+        Beside a run's own calm run, on the same machine; the oldest have that of the store.
+        """
+        costs = []
+        for result, stored in self.runs:
+            calm = result.summary.calm_ma_percent
+            if calm is None and stored is not None:
+                calm = stored.summary.ma_percent
+            if calm is None:
+                return []
+            costs.append(result.summary.ma_percent - calm)
+        return costs
 
 
 def cells(study: Study, scale: str, results: Mapping[str, Result]) -> list[Cell]:

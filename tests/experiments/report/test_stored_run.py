@@ -117,7 +117,7 @@ def test_what_is_computed_is_what_the_run_would_have_stored(folder):
     from datadefense.experiments.experiment import read_toml
 
     experiment = read_toml(folder / "config.toml")
-    summary = summarise(experiment, run.records, 3.0, set(range(32, 40)), None)
+    summary = summarise(experiment, run.records, run.floor, set(range(32, 40)), None)
     assert run.figures == dataclasses.asdict(summary)
 
 

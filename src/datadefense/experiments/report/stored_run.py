@@ -169,8 +169,7 @@ def _computed_figures(
         experiment = read_toml(folder / CONFIG)
     except (ValueError, OSError):
         return None
-    percent = math.nan if floor is None else floor.asr_percent
-    return _plain(summarise(experiment, records, percent, poisoned, None))
+    return _plain(summarise(experiment, records, floor or Floor(math.nan), poisoned, None))
 
 
 def _plain(summary: Summary) -> dict[str, Any]:
