@@ -129,8 +129,11 @@ def test_a_study_is_run_stored_shown_and_rendered(typed, tmp_path):
     command = ("reproduce", "toy", "--only", "median", "--jobs", 1)
     ended = typed(*command)
     assert ended.code == 0, ended.err
-    first, second, last = ended.out.splitlines()
+    told, first, second, last = ended.out.splitlines()
+    assert told.startswith("2 of 2 runs to make, 1 side by side")
     assert first.startswith("1/2  digits-edge none fedavg seed 0: MA ")
+    assert first.endswith(" left)")
+    assert second.endswith(" %")
     assert second.startswith("2/2  digits-edge pgd median seed 0: MA ")
     assert last == "wrote docs/results/toy.md"
     store = tmp_path / "results" / "runs.jsonl"

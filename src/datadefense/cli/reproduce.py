@@ -1,13 +1,14 @@
 """``datadefense reproduce``: run a study's grid and render its results."""
 
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from datadefense.reproduction.grid import run_missing
+from datadefense.reproduction.grid import missing_of, run_missing
 from datadefense.reproduction.overview import overview, overview_page
 from datadefense.reproduction.store import Result, read_store
 from datadefense.reproduction.studies import STUDIES
@@ -64,12 +65,15 @@ def reproduce_study(
     side_by_side = jobs if jobs is not None else os.cpu_count() or 1
     whole("jobs", side_by_side, 1)
 
+    begun = time.monotonic()
+
     def show(result: Result, done: int, total: int) -> None:
         one = result.summary
+        left = (time.monotonic() - begun) / done * (total - done)
         console.print(
             f"{done}/{total}  {one.setup} {one.attack} {one.defense} seed {one.seed}: "
             f"MA {one.ma_percent:.1f} %, ASR {one.asr_percent:.1f} %, "
-            f"excess {one.excess_asr_percent:.1f} %",
+            f"excess {one.excess_asr_percent:.1f} %" + (f" ({_about(left)} left)" if left else ""),
             highlight=False,
             soft_wrap=True,
         )
@@ -78,13 +82,17 @@ def reproduce_study(
         wanted = {one.key(): one for study in chosen for one in study.wanted(scale, seeds, only)}
         if not wanted:
             raise SettingsError(f"no point of {name} has {only!r} among its labels")
+        curves = any(study.needs_curves for study in chosen)
+        missing = missing_of(wanted.values(), read_store(store), curves=curves)
+        if missing:
+            console.print(
+                f"{len(missing)} of {len(wanted)} runs to make, {side_by_side} side by side, "
+                "a setup's first after its warm start; what is stopped goes on from there",
+                highlight=False,
+                soft_wrap=True,
+            )
         results = run_missing(
-            wanted.values(),
-            store,
-            data,
-            jobs=side_by_side,
-            told=show,
-            curves=any(study.needs_curves for study in chosen),
+            missing.values(), store, data, jobs=side_by_side, told=show, curves=curves
         )
     else:
         results = read_store(store)
@@ -100,6 +108,18 @@ def reproduce_study(
         written += _together(results, pages)
     for path in written:
         console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+
+
+def _about(seconds: float) -> str:
+    """Return a length of time as a person would say it.
+
+    >>> _about(20), _about(400), _about(5_000)
+    ('a minute', '7 minutes', '1.4 hours')
+    """
+    minutes = seconds / 60
+    if minutes >= 60:
+        return f"{minutes / 60:.1f} hours"
+    return "a minute" if minutes < 1.5 else f"{minutes:.0f} minutes"
 
 
 def _has_runs(study: Study, scale: str) -> bool:

@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -85,6 +85,18 @@ def _serves(result: Result, curves: bool) -> bool:
     return bool(result.curves) or not curves
 
 
+def missing_of(
+    wanted: Iterable[Experiment], results: Mapping[str, Result], *, curves: bool = False
+) -> dict[str, Experiment]:
+    """Return what has no result yet, by key; with ``curves``, those without any are missing too."""
+    runs = {one.key(): one for one in wanted}
+    return {
+        key: one
+        for key, one in runs.items()
+        if key not in results or not _serves(results[key], curves)
+    }
+
+
 def run_missing(
     wanted: Iterable[Experiment],
     store: Path,
@@ -96,15 +108,14 @@ def run_missing(
 ) -> dict[str, Result]:
     """Run what the store does not have, adding a line for each; return all results by key.
 
-    With ``curves``, results that have none are missing too. A run takes one thread, but where fewer
-    runs than ``jobs`` are missing, their clients train in the processes that are left.
+    A run takes one thread, but where fewer runs than ``jobs`` are missing, their clients train in
+    the processes that are left.
 
     Runs under way are kept in the cache folder, so that a grid that was killed goes on from their
     checkpoints. An experiment that fails ends the grid, after the others under way are stored.
     """
     results = read_store(store)
-    known = {key for key, result in results.items() if _serves(result, curves)}
-    missing = {one.key(): one for one in wanted if one.key() not in known}
+    missing = missing_of(wanted, results, curves=curves)
     workers = _workers(jobs, len(missing))
     done = 0
 
