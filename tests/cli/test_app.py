@@ -30,6 +30,11 @@ def test_the_version(monkeypatch, capsys):
     assert capsys.readouterr().out == "datadefense 0.1.0\n"
 
 
+def test_help_says_what_arguments_are(monkeypatch, capsys):
+    assert call(monkeypatch, "export", "--help") == 0
+    assert "ends in .csv, .jsonl or .parquet" in capsys.readouterr().out
+
+
 def test_help_is_quick():
     """Half a second is the promise; the best of three, so that a busy machine does not matter."""
     times = []

@@ -39,9 +39,20 @@ def test_runs_side_by_side_and_where_they_differ(typed, folder_of, monkeypatch):
     ended = typed("compare", one, two)
     assert ended.code == 0
     lines = [line.split() for line in ended.out.splitlines()]
-    assert ["one", "krum", "91.5", "80.0", "1.0", "79.0", "0.50"] in lines
-    assert ["defense", "krum", "median"] in lines
+    assert ["one", "two"] in lines
+    assert ["MA", "%", "91.5", "91.5"] in lines
+    assert ["excess", "%", "79.0", "79.0"] in lines
+    assert lines.count(["defense", "krum", "median"]) == 2
     assert not any(line[:1] == ["seed"] for line in lines)
+
+
+def test_names_are_whole_in_a_narrow_terminal(typed, folder_of, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    presets = ("datadefense-paper", "datadefense-released", "datadefense")
+    ended = typed("compare", *(folder_of(name, defense=name) for name in presets))
+    assert max(map(len, ended.out.splitlines())) <= 80
+    for name in presets:
+        assert name in ended.out.split()
 
 
 def test_what_is_not_a_run_is_one_line(typed, tmp_path):

@@ -20,21 +20,23 @@ COLUMNS = ("round", *NAMES)
 
 
 def compare_runs(folders: Sequence[Path]) -> None:
-    """Print a row of figures for each run, then where their configurations differ."""
+    """Print a column of figures for each run, then where their configurations differ."""
     runs = [read_run(folder) for folder in folders]
     console = Console()
-    shown = Table("run", *HEADINGS, box=None, pad_edge=False)
+    shown = Table(box=None, pad_edge=False)
+    shown.add_column("")
     for run in runs:
-        figures = ("",) * len(HEADINGS) if run.figures is None else row(run.figures)
-        shown.add_row(run.name, *figures)
-    console.print(shown)
+        shown.add_column(run.name, justify="right", overflow="fold")
+    columns = [("",) * len(HEADINGS) if run.figures is None else row(run.figures) for run in runs]
+    for heading, *figures in zip(HEADINGS, *columns, strict=True):
+        shown.add_row(heading, *figures)
     differing = _differences(runs)
     if differing:
-        table = Table("differs in", *(run.name for run in runs), box=None, pad_edge=False)
-        for key, values in differing.items():
-            table.add_row(key, *values)
-        console.print()
-        console.print(table)
+        shown.add_row()
+        shown.add_row("they differ in")
+    for key, values in differing.items():
+        shown.add_row(f"  {key}", *values)
+    console.print(shown)
     for run in runs:
         for note in run.notes:
             console.print(f"{run.name}: {note}", highlight=False, soft_wrap=True, markup=False)

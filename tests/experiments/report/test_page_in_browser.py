@@ -4,6 +4,7 @@ import pytest
 from tests.browser import Browser
 from tests.experiments.report.synthetic import HOSTILE, Size, write_run
 
+from datadefense.experiments.comparison import HEADINGS
 from datadefense.experiments.report.page import write_page
 from datadefense.experiments.report.stored_run import read_run
 
@@ -237,7 +238,7 @@ def test_several_runs_are_compared_chosen_and_switched_off(opened):
         ".map(row => [...row.cells].map(cell => cell.textContent))"
     )
     assert [row[0] for row in rows] == ["\u2713fedavg", "\u2713median", "\u2713datadefense"]
-    assert all(len(row) == 9 for row in rows)
+    assert all(len(row) == len(HEADINGS) for row in rows)
     assert page.run("document.querySelector('.comparison :checked').id") == "choose-2"
     assert_drawn(page.run(PAINTED))
     page.click("#choose-1")

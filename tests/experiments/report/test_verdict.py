@@ -18,6 +18,21 @@ def figures(**changes):
         ({"excess_asr_percent": 90.0}, "got in", "The backdoor got in."),
         ({"attack": "none"}, "calm", "Nobody attacked."),
         (
+            {"excess_asr_percent": 1.0, "ma_percent": 80.0, "calm_ma_percent": 90.0},
+            "damaged",
+            "The backdoor was kept out, but the model was damaged.",
+        ),
+        (
+            {"excess_asr_percent": 1.0, "ma_percent": 80.1, "calm_ma_percent": 90.0},
+            "kept out",
+            "9.9 points less than",
+        ),
+        (
+            {"excess_asr_percent": 90.0, "ma_percent": 10.0, "calm_ma_percent": 90.0},
+            "got in",
+            "80.0 points less than",
+        ),
+        (
             {"excess_asr_percent": None, "asr_floor_percent": None},
             "unknown",
             "is not known yet. 80.0 % of unseen poisoned examples got the attacker's label.",
@@ -44,7 +59,7 @@ def test_the_floor_is_named():
     ],
 )
 def test_what_it_cost(calm, words):
-    assert words in verdict(figures(), calm)
+    assert words in verdict(figures(calm_ma_percent=calm))
 
 
 def test_a_run_that_was_never_evaluated():
@@ -53,7 +68,8 @@ def test_a_run_that_was_never_evaluated():
 
 
 def test_several_runs_in_a_sentence_each():
-    outcomes = ["got in", "kept out", "kept out", "unknown", "kept out"]
-    assert overall("abcde", outcomes) == (
-        "b, c and e kept the backdoor out. a let it in. d cannot be judged yet."
+    outcomes = ["got in", "kept out", "kept out", "unknown", "kept out", "damaged"]
+    assert overall("abcdef", outcomes) == (
+        "b, c and e kept the backdoor out. f kept it out but damaged the model. a let it in. "
+        "d cannot be judged yet."
     )

@@ -71,15 +71,13 @@ def title_of(runs: Sequence[StoredRun]) -> str:
 
 def _run(run: StoredRun, label: str, runs: int, pictures: list[str]) -> dict[str, Any]:
     records = run.records
-    calm = None if run.floor is None else run.floor.ma_percent
     return {
         "label": label,
         "outcome": outcome(run.figures),
-        "verdict": verdict(run.figures, calm),
+        "verdict": verdict(run.figures),
         "notes": list(run.notes),
         "cells": _cells(run, label),
         "figures": run.figures,
-        "calm_ma_percent": calm,
         "config": run.config,
         "rounds": [record.round for record in records],
         "attacked": [record.round for record in records if record.attackers],

@@ -67,7 +67,7 @@ def read_run(folder: Path) -> StoredRun:
             "of them are known clean or poisoned, cannot be shown."
         )
     floor = _floor(folder)
-    figures = _stored_figures(folder, records)
+    figures = _stored_figures(folder, records, floor)
     if figures is None:
         figures = _computed_figures(folder, records, floor, gallery or ())
         wanted, done = choices.get("rounds"), len(records)
@@ -141,13 +141,20 @@ def _floor(folder: Path) -> Floor | None:
         return None
 
 
-def _stored_figures(folder: Path, records: Sequence[RoundRecord]) -> Figures | None:
-    """Return the summary, if it is there, whole, and of these rounds."""
+def _stored_figures(
+    folder: Path, records: Sequence[RoundRecord], floor: Floor | None
+) -> Figures | None:
+    """Return the summary, if it is there, whole, and of these rounds.
+
+    Accuracy without an attack, which older ones do not have, is taken from the floor.
+    """
     try:
         summary = Summary(**json.loads((folder / SUMMARY).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
     figures = _plain(summary)
+    if figures["calm_ma_percent"] is None and floor is not None:
+        figures["calm_ma_percent"] = floor.ma_percent
     whole = all(
         isinstance(value, str) if name in TEXTS else value is None or _is_number(value)
         for name, value in figures.items()

@@ -5,11 +5,14 @@ from typing import Any, Literal
 
 Figures = Mapping[str, Any]
 """Of a run, by the names of `Summary`; None where a figure is not known."""
-Outcome = Literal["kept out", "partly", "got in", "calm", "unknown"]
+Outcome = Literal["kept out", "damaged", "partly", "got in", "calm", "unknown"]
 KEPT_OUT, GOT_IN = 5, 50
 """Percentage points above the floor up to which, and from which, a backdoor counts as such."""
+DAMAGED = 10
+"""Points of accuracy below averaging in peace from which on a model counts as damaged."""
 SENTENCES: Mapping[Outcome, str] = {
     "kept out": "The backdoor was kept out.",
+    "damaged": "The backdoor was kept out, but the model was damaged.",
     "partly": "The backdoor got in partly.",
     "got in": "The backdoor got in.",
     "calm": "Nobody attacked.",
@@ -18,24 +21,23 @@ SENTENCES: Mapping[Outcome, str] = {
 
 
 def outcome(figures: Figures | None) -> Outcome:
-    """Return what became of the backdoor."""
+    """Return what became of the backdoor and, where that stayed out, of the model."""
     if figures is not None and figures["attack"] == "none":
         return "calm"
     if figures is None or figures["excess_asr_percent"] is None:
         return "unknown"
     excess = figures["excess_asr_percent"]
-    return "kept out" if excess <= KEPT_OUT else "got in" if excess >= GOT_IN else "partly"
+    if excess <= KEPT_OUT:
+        return "damaged" if (_cost(figures) or 0) >= DAMAGED else "kept out"
+    return "got in" if excess >= GOT_IN else "partly"
 
 
-def verdict(figures: Figures | None, calm_accuracy: float | None = None) -> str:
-    """Say whether the backdoor was kept out, and what became of the accuracy.
-
-    ``calm_accuracy`` is that of fedavg when nobody attacks, in percent, if it is known.
-    """
+def verdict(figures: Figures | None) -> str:
+    """Say whether the backdoor was kept out, and what became of the accuracy."""
     found = outcome(figures)
     if figures is None:
         return "No round has been evaluated yet."
-    return " ".join([SENTENCES[found], _success(figures, found), _accuracy(figures, calm_accuracy)])
+    return " ".join([SENTENCES[found], _success(figures, found), _accuracy(figures)])
 
 
 def overall(labels: Sequence[str], outcomes: Sequence[Outcome]) -> str:
@@ -43,6 +45,7 @@ def overall(labels: Sequence[str], outcomes: Sequence[Outcome]) -> str:
     said: list[str] = []
     for kind, words in (
         ("kept out", "kept the backdoor out"),
+        ("damaged", "kept it out but damaged the model"),
         ("partly", "let it in partly"),
         ("got in", "let it in"),
         ("calm", "had no attack to stand"),
@@ -62,11 +65,16 @@ def _success(figures: Figures, found: Outcome) -> str:
     return f"{rate:.1f} % of unseen poisoned examples got the attacker's label{against}."
 
 
-def _accuracy(figures: Figures, calm: float | None) -> str:
-    accuracy = figures["ma_percent"]
-    if calm is None:
+def _cost(figures: Figures) -> float | None:
+    """Return the points of accuracy lost beside averaging in peace, if that is known."""
+    calm = figures["calm_ma_percent"]
+    return None if calm is None else float(calm - figures["ma_percent"])
+
+
+def _accuracy(figures: Figures) -> str:
+    accuracy, calm, cost = figures["ma_percent"], figures["calm_ma_percent"], _cost(figures)
+    if cost is None:
         return f"The accuracy on the main task is {accuracy:.1f} %."
-    cost = calm - accuracy
     change = (
         "about the same as"
         if abs(cost) < 0.5

@@ -1,7 +1,7 @@
 // Lines by round: uPlot with our axes, marks of attacked rounds, tooltip, keys and linked zoom.
-// options: title, unit, lines() -> [{label, values, tint, dash, width, shown, band}], x(),
+// options: title, unit, lines() -> [{label, values, tint, dash, width, shown, band, apart}], x(),
 // range(low, high), splits, marks(), height, label(). The tint is a colour's name in the styles; a
-// band, [low, high], is drawn around its line.
+// band, [low, high], is drawn around its line; values apart are points, not joined over gaps.
 function lineChart(host, options) {
   const frame = make("div", { class: "chart", tabindex: "0", role: "img" });
   host.replaceChildren(options.title ? make("h3", {}, options.title) : "", frame);
@@ -177,8 +177,11 @@ function seriesOf(line, count) {
     width: line.width ?? (count > 400 ? 1.25 : 2),
     dash: line.dash,
     show: line.shown !== false,
-    spanGaps: true,
-    points: { show: line.values.filter((value) => value != null).length <= 2, size: 6 },
+    spanGaps: !line.apart,
+    points: {
+      show: line.apart || line.values.filter((value) => value != null).length <= 2,
+      size: count > 400 ? 3 : 6,
+    },
   };
 }
 

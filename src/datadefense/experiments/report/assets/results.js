@@ -60,12 +60,18 @@ for (const table of document.querySelectorAll("table")) {
 }
 
 const systemDark = matchMedia("(prefers-color-scheme: dark)");
+let dark = systemDark.matches;
 const toggle = document.getElementById("theme");
-function show(dark) {
-  document.documentElement.dataset.theme = dark ? "dark" : "light";
+function show(printing) {
+  document.documentElement.dataset.theme = dark && !printing ? "dark" : "light";
   toggle.textContent = dark ? "Light theme" : "Dark theme";
 }
-toggle.addEventListener("click", () => show(document.documentElement.dataset.theme !== "dark"));
-systemDark.addEventListener("change", () => show(systemDark.matches));
-addEventListener("beforeprint", () => show(false));
-show(systemDark.matches);
+function choose(wanted) {
+  dark = wanted;
+  show(false);
+}
+toggle.addEventListener("click", () => choose(!dark));
+systemDark.addEventListener("change", () => choose(systemDark.matches));
+addEventListener("beforeprint", () => show(true));
+addEventListener("afterprint", () => show(false));
+show(false);

@@ -49,7 +49,8 @@ function comparison(runs) {
 }
 
 function signOf(run) {
-  const sign = { "kept out": "\u2713", partly: "~", "got in": "\u2717" }[run.outcome] ?? "";
+  const signs = { "kept out": "\u2713", damaged: "!", partly: "~", "got in": "\u2717" };
+  const sign = signs[run.outcome] ?? "";
   return make(
     "span",
     { class: "sign", title: run.outcome, role: "img", "aria-label": run.outcome },
@@ -79,7 +80,7 @@ function tiles(run) {
   return figures ? tilesOf(run) : [];
 }
 
-function tilesOf({ figures, calm_ma_percent: calm }) {
+function tilesOf({ figures }) {
   const tile = (name, value, more) =>
     make(
       "div",
@@ -89,6 +90,7 @@ function tilesOf({ figures, calm_ma_percent: calm }) {
       make("span", { class: "more" }, more),
     );
   const {
+    calm_ma_percent: calm,
     attacker_weight_mean: weight,
     honest_excluded_percent: excluded,
     detector_hits_percent: hits,

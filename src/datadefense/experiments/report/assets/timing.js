@@ -1,18 +1,19 @@
 // Timing: seconds a round of the selected run, by part.
 function startTiming() {
   const parts = [
-    ["training", "run-1", []],
-    ["attack", "run-0", [2, 3]],
-    ["defense", "run-2", [8, 4]],
-    ["evaluation", "run-4", [10, 3, 2, 3]],
+    ["training", "run-1", [], false],
+    ["attack", "run-0", [2, 3], true],
+    ["defense", "run-2", [8, 4], false],
+    ["evaluation", "run-4", [10, 3, 2, 3], true],
   ];
   const on = parts.map(() => true);
   const lines = () =>
-    parts.map(([name, tint, dash], place) => ({
+    parts.map(([name, tint, dash, apart], place) => ({
       label: name,
       values: view.run.seconds[name].map((time) => time || null),
       tint,
       dash,
+      apart,
       shown: on[place],
     }));
   const build = lineChart(find("timing-chart"), {

@@ -1,4 +1,5 @@
-// Weights: who counted how much, a cell a client and round; attackers on top and outlined.
+// Weights: who counted how much, a cell a client and round; attackers on top, outlined, and a
+// triangle above their round.
 function startWeights() {
   const state = { edges: [], most: 1 };
   const at = (column, row) => column * view.run.clients.width + row;
@@ -35,6 +36,7 @@ function startWeights() {
       "weights-legend",
       rampKey("honest", "0", most, "honest client"),
       rampKey("malicious", "0", most, "attacker"),
+      symbolKey("triangle", "attacked round"),
       symbolKey("outline", "outlined: attacker"),
       symbolKey("cross", "weight 0 or less"),
       clients.kind.some((kind) => kind & REJECTED)
@@ -108,11 +110,22 @@ function drawSymbols(context, area, edges, attackersIn) {
       else if (kind[place] && !(weight[place] > 0)) cross(context, middle, "faint");
     }
     const count = attackersIn(column);
-    if (!count || narrow < 3) continue;
+    if (!count) continue;
+    drawAttack(context, left + wide / 2, area.top - 2, Math.max(1, Math.min(4, wide / 2)));
+    if (narrow < 3) continue;
     context.strokeStyle = colour("ink");
     context.lineWidth = narrow < 8 ? 1 : 2;
     context.strokeRect(left + 0.5, area.top, wide - 1, count * height);
   }
+}
+
+function drawAttack(context, x, y, half) {
+  context.fillStyle = colour("attack");
+  context.beginPath();
+  context.moveTo(x, y - 7);
+  context.lineTo(x - half, y);
+  context.lineTo(x + half, y);
+  context.fill();
 }
 
 function cross(context, { x, y }, tint) {
