@@ -23,13 +23,20 @@ def cell(labels, *, curves=(), **changed):
     return Cell(Point(labels, Experiment()), runs)
 
 
+def curves_in(panel):
+    """Points of the panel's lines, without the marks of attacked rounds."""
+    return [line.get_xydata().tolist() for line in panel.get_lines() if line.get_marker() != "^"]
+
+
 def test_curves_are_means_over_the_seeds_that_have_the_round():
     one = {"asr_percent": [[1, 10.0], [2, 20.0]], "ma_percent": [[1, 90.0]]}
     two = {"asr_percent": [[1, 30.0]], "ma_percent": [[1, 80.0]]}
     figure = figures.BY_ROUND["by-round"]([cell(("pgd", "fedavg"), curves=[one, two])])
     (top, bottom) = figure.axes
-    assert [line.get_xydata().tolist() for line in bottom.get_lines()] == [[[1, 20], [2, 20]]]
-    assert [line.get_xydata().tolist() for line in top.get_lines()] == [[[1, 85]]]
+    assert curves_in(bottom) == [[[1, 20], [2, 20]]]
+    assert curves_in(top) == [[[1, 85]]]
+    (shade,) = bottom.collections
+    assert shade.get_datalim(bottom.transData).intervaly.tolist() == [10, 30], "of the seeds"
     assert bottom.get_legend().get_texts()[0].get_text() == "fedavg"
 
 
@@ -43,7 +50,15 @@ def test_a_panel_for_each_first_label():
         "ASR, pgd",
         "ASR, none",
     ]
-    assert len(panels[2].get_lines()) == 2
+    assert len(curves_in(panels[2])) == 2
+
+
+def test_attacked_rounds_are_marked():
+    one = cell(("pgd", "x"), curves=[{"asr_percent": [[1, 1.0]]}])
+    one = replace(one, point=Point(one.point.labels, Experiment(rounds=12, period=5)))
+    for panel in figures.BY_ROUND["by-round"]([one]).axes:
+        (marks,) = (line for line in panel.get_lines() if line.get_marker() == "^")
+        assert marks.get_xdata().tolist() == [1, 6, 11]
 
 
 def test_a_run_without_curves_is_not_drawn(tmp_path):
@@ -89,6 +104,16 @@ def test_bars_have_the_papers_dots(tmp_path):
     path = tmp_path / "bars.png"
     assert figures.draw(STUDIES["table1"], cells, path)
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_bars_show_the_range_of_the_seeds():
+    labels = ("cifar10-trigger", "fedavg")
+    runs = tuple(
+        (Result(f"{rate}", {}, replace(SUMMARY, asr_percent=rate)), None) for rate in (20.0, 50.0)
+    )
+    (panel,) = figures._bars([Cell(Point(labels, Experiment()), runs)], {}).axes
+    assert panel.patches[0].get_width() == 35
+    assert [20, 50] in [list(line.get_xdata()) for line in panel.get_lines()]
 
 
 def test_nothing_to_draw(tmp_path):

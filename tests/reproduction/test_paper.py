@@ -39,6 +39,16 @@ def test_table_1_is_whole():
     assert {defense for _, defense in figures} <= set(DEFENSES)
 
 
+def test_of_figures_there_are_words_and_their_numbers():
+    assert "below 20 %" in published("curves-southwest").says
+    assert "below 5 %" in published("curves-trigger").says
+    assert "71 of 100" in published("detector").says
+    assert "11 of 100" in published("detector").says
+    assert "100 %" in published("halting").says
+    assert published("importance").says
+    assert not any(published(name).says for name in TABLES)
+
+
 def test_studies_that_the_paper_has_no_numbers_for():
     assert published("targets") is None
     assert published("nothing of the sort") is None

@@ -33,14 +33,35 @@ def draw(study: Study, cells: Sequence[Cell], path: Path) -> bool:
     return True
 
 
-def _curve(cell: Cell, name: str) -> tuple[list[float], list[float]]:
-    """Return a curve's mean over the seeds that have it, round by round."""
+def _values(cell: Cell, name: str) -> dict[float, list[float]]:
+    """Return a curve's values, one of each seed that has it, by round."""
     found: dict[float, list[float]] = {}
     for result, _ in cell.runs:
         for index, value in result.curves.get(name, ()):
             found.setdefault(index, []).append(value)
-    rounds = sorted(found)
-    return rounds, [fmean(found[index]) for index in rounds]
+    return {index: found[index] for index in sorted(found)}
+
+
+def _curve(cell: Cell, name: str) -> tuple[list[float], list[float]]:
+    """Return a curve's mean over the seeds that have it, round by round."""
+    found = _values(cell, name)
+    return list(found), [fmean(values) for values in found.values()]
+
+
+def _mark_attacks(panel: Axes, cell: Cell) -> None:
+    """Put a triangle on the axis for each round in which the cell's attackers come."""
+    one = cell.point.experiment
+    schedule = one.make_schedule()
+    attacked = [
+        index
+        for index in range(1, one.rounds + 1)
+        if any(
+            slot.attacks
+            for slot in schedule.round(index, one.clients, one.clients_per_round, one.seed)
+        )
+    ]
+    axis = panel.get_xaxis_transform()
+    panel.plot(attacked, [0.015] * len(attacked), "^", color="0.35", markersize=4, transform=axis)
 
 
 def _finish(panel: Axes, title: str, unit: str) -> None:
@@ -52,13 +73,13 @@ def _finish(panel: Axes, title: str, unit: str) -> None:
 
 
 def _line(panel: Axes, place: int, cell: Cell, name: str, label: str) -> None:
-    """Draw a cell's curve in the colour and style of its place among others."""
-    panel.plot(
-        *_curve(cell, name),
-        label=label,
-        color=COLOURS[place % len(COLOURS)],
-        linestyle=LINES[place % len(LINES)],
-    )
+    """Draw a cell's curve, shaded from the lowest seed to the highest, in its place's colour."""
+    colour = COLOURS[place % len(COLOURS)]
+    line = LINES[place % len(LINES)]
+    panel.plot(*_curve(cell, name), label=label, color=colour, linestyle=line)
+    found = _values(cell, name)
+    low, high = map(min, found.values()), map(max, found.values())
+    panel.fill_between(list(found), list(low), list(high), color=colour, alpha=0.15, linewidth=0)
 
 
 def _by_round(cells: Sequence[Cell], *further: tuple[str, str, str]) -> Figure:
@@ -73,6 +94,7 @@ def _by_round(cells: Sequence[Cell], *further: tuple[str, str, str]) -> Figure:
             panel = panels[row][column]
             for place, cell in enumerate(inside):
                 _line(panel, place, cell, name, " ".join(cell.point.labels[1:]) or group)
+            _mark_attacks(panel, inside[0])
             _finish(panel, f"{words}, {group}", unit)
         panels[1][column].set_ylim(-3, 103)
         panels[1][column].legend(fontsize=8, frameon=False)
@@ -113,7 +135,7 @@ def _gaps(cells: Sequence[Cell]) -> Figure:
 
 
 def _bars(cells: Sequence[Cell], known: Mapping[tuple[str, ...], tuple[float, float]]) -> Figure:
-    """Success rates, a panel a setup, the floor dotted, the paper's as dots."""
+    """Success rates, a panel a setup, seeds' range, the floor dotted, the paper's as dots."""
     setups = list(dict.fromkeys(cell.point.labels[0] for cell in cells))
     figure = Figure(figsize=(2.2 * len(setups) + 1.5, 4.6), layout="constrained")
     panels = figure.subplots(1, len(setups), sharey=True, squeeze=False)
@@ -121,9 +143,10 @@ def _bars(cells: Sequence[Cell], known: Mapping[tuple[str, ...], tuple[float, fl
     for panel, setup in zip(panels[0], setups, strict=True):
         for cell in (one for one in cells if one.point.labels[0] == setup):
             line = names.index(cell.point.labels[1])
-            rate = fmean(cell.values("asr_percent"))
+            rates = cell.values("asr_percent")
             own = cell.point.labels[1].startswith("datadefense")
-            panel.barh(line, max(rate, 0.4), color=COLOURS[1] if own else "#b9c3cf")
+            panel.barh(line, max(fmean(rates), 0.4), color=COLOURS[1] if own else "#b9c3cf")
+            panel.plot([min(rates), max(rates)], [line, line], color="0.2", linewidth=1.2)
             if cell.point.labels in known:
                 panel.plot(known[cell.point.labels][1], line, "o", color=COLOURS[0], markersize=4)
             floor = fmean(cell.values("asr_floor_percent"))
@@ -132,7 +155,8 @@ def _bars(cells: Sequence[Cell], known: Mapping[tuple[str, ...], tuple[float, fl
         panel.set_title(setup, fontsize=9)
         panel.set_yticks(range(len(names)), names, fontsize=8)
         panel.spines[["top", "right"]].set_visible(False)
-    panels[0][0].set_xlabel("ASR %; dots: the paper's; dotted: floor", fontsize=8, loc="left")
+    words = "ASR %; dots: the paper's; dotted: floor; black: from the lowest seed to the highest"
+    panels[0][0].set_xlabel(words, fontsize=8, loc="left")
     return figure
 
 

@@ -1,4 +1,4 @@
-"""What the paper reports: every number of its tables, by study and labels."""
+"""What the paper reports: every number of its tables and of its words on figures, by study."""
 
 import json
 from collections.abc import Mapping
@@ -8,10 +8,15 @@ from importlib.resources import files
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The numbers of one table: where they stand, and accuracy and success rate by labels."""
+    """One table or figure: where it stands, its numbers or what the paper says of it.
+
+    ``figures`` has accuracy and success rate by labels. Of the paper's pictures only words are
+    known, ``says``.
+    """
 
     source: str
     figures: Mapping[tuple[str, ...], tuple[float, float]]
+    says: str = ""
 
 
 def published(study: str) -> Published | None:
@@ -23,4 +28,4 @@ def published(study: str) -> Published | None:
     figures = {
         tuple(run["labels"]): (run["ma_percent"], run["asr_percent"]) for run in table["runs"]
     }
-    return Published(table["source"], figures)
+    return Published(table["source"], figures, table.get("says", ""))

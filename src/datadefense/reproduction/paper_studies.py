@@ -36,7 +36,9 @@ def _table1(scale: str) -> Iterator[Point]:
 def _non_iid(scale: str) -> Iterator[Point]:
     for alpha in ("0.1", "0.5", "1", "10", "100", "1000"):
         for defense in ("sparsefed", "datadefense"):
-            changes = {"alpha": alpha, "defense": defense}
+            changes: dict[str, str | int] = {"alpha": alpha, "defense": defense}
+            if scale == "paper":
+                changes["rounds"] = 500
             yield _point(scale, (alpha, defense), TRIGGER, changes)
 
 
@@ -94,7 +96,7 @@ def _poison_fraction(scale: str) -> Iterator[Point]:
 
 def _curves(setup: str, scale: str) -> Iterator[Point]:
     for attack in ("pgd", "pgd-replacement"):
-        for defense in ("fedavg", "sparsefed", "datadefense"):
+        for defense in ("fedavg", "rfa", "ndc", "ndc-adaptive", "sparsefed", "datadefense"):
             wrong = 15 if defense == "datadefense" else 0
             changes = {"attack": attack, "defense": defense, "wrong_marks_percent": wrong}
             yield _point(scale, (attack, defense), setup, changes)

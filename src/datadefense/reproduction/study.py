@@ -6,7 +6,7 @@ from statistics import fmean, stdev
 
 from datadefense.experiments.experiment import Experiment
 from datadefense.experiments.setups import experiment
-from datadefense.reproduction.paper import published
+from datadefense.reproduction.paper import Published, published
 from datadefense.reproduction.store import Result
 
 MOST_SEEDS = 20
@@ -156,7 +156,8 @@ def table(study: Study, scale: str, results: Mapping[str, Result]) -> str:
         "detector hits %",
     ]
     paper = published(study.name)
-    if paper is not None:
+    numbers = {} if paper is None else paper.figures
+    if numbers:
         heads += ["paper's MA %", "paper's ASR %"]
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for cell in cells(study, scale, results):
@@ -175,8 +176,8 @@ def table(study: Study, scale: str, results: Mapping[str, Result]) -> str:
             spread(cell.values("honest_excluded_percent")),
             spread(cell.values("detector_hits_percent")),
         ]
-        if paper is not None:
-            row += _beside(cell, paper.figures.get(cell.point.labels))
+        if numbers:
+            row += _beside(cell, numbers.get(cell.point.labels))
         lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines) + "\n"
 
@@ -190,6 +191,18 @@ def _beside(cell: Cell, known: tuple[float, float] | None) -> list[str]:
     return [f"{accuracy:.2f}", f"{rate:.2f}{mark}"]
 
 
+def _of_paper(paper: Published | None) -> list[str]:
+    """Return what stands beside ours: the paper's numbers, or its words on a picture."""
+    if paper is None:
+        return []
+    if paper.says:
+        return ["", f"**The paper** ({paper.source}): {paper.says}"]
+    return [
+        f"Beside it the paper's {paper.source}, at its own scale; {UNLIKE}: more than",
+        f"{NEAR:g} points and two standard deviations from our success rate.",
+    ]
+
+
 def page(
     study: Study,
     scale: str,
@@ -198,15 +211,6 @@ def page(
     remarks: str = "",
 ) -> str:
     """Return the study's page: question, how it was answered, picture, remarks, table."""
-    paper = published(study.name)
-    beside = (
-        []
-        if paper is None
-        else [
-            f"Beside it the paper's {paper.source}, at its own scale; {UNLIKE}: more than",
-            f"{NEAR:g} points and two standard deviations from our success rate.",
-        ]
-    )
     replaced = any(one.experiment.dataset == "mnist" for one in study.points(scale))
     command = f"`datadefense reproduce {study.name} --scale {scale}`"
     return "\n".join(
@@ -221,7 +225,7 @@ def page(
             "defense set and test share no poisoned example.",
             *([STAND_IN_SAID] if replaced else []),
             f"Made by {command} from `results/runs.jsonl`.",
-            *beside,
+            *_of_paper(published(study.name)),
             "",
             *([f"![{study.question}]({picture})", ""] if picture else []),
             *([remarks.strip(), ""] if remarks.strip() else []),
