@@ -83,7 +83,7 @@ def medoid_start(rows, shares):
     """Weights of one iteration at the medoid, distances below their median counting as it."""
     distances = [[math.sqrt(squared_distance(a, b)) for b in rows] for a in rows]
     sums = [sum(s * d for s, d in zip(shares, row, strict=True)) for row in distances]
-    near = distances[first_lowest(sums)]
+    near = distances[next(i for i, one in enumerate(sums) if one <= min(sums) * (1 + 1e-6))]
     least = max(sorted(near)[(len(near) - 1) // 2], 1e-300)
     return [share / max(least, d) for share, d in zip(shares, near, strict=True)]
 

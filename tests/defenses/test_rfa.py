@@ -7,7 +7,11 @@ from tests.strategies import as_round, rounds, update_of
 
 from datadefense import Server
 from datadefense.defenses import Rfa
-from datadefense.defenses.rfa import distances_by_measure, distances_by_pairs
+from datadefense.defenses.rfa import (
+    distances_by_measure,
+    distances_by_pairs,
+    start_near_medoid,
+)
 from datadefense.kernels.distances import squared_distances
 from datadefense.settings import SettingsError
 
@@ -20,6 +24,21 @@ def test_each_iteration_is_weiszfelds(round, iterations):
     expected = oracles.weiszfeld(rows, shares, iterations, 1e-3)
     result = rule.aggregate(None, round, Server())
     assert update_of(result, round).tolist() == pytest.approx(expected, abs=1e-4)
+
+
+def test_of_updates_as_good_the_first_is_begun_from_whatever_rounding_prefers():
+    """0 and -0.125 have the same sum of distances; summed in some order, either has less."""
+    rows = torch.tensor([[-0.25], [0.0], [-0.25], [0.0], [-0.125], [0.0], [0.0]])
+    counts = [21, 1, 47, 1, 4, 20, 50]
+    shares = torch.tensor(counts, dtype=torch.float64) / sum(counts)
+    pairs = (rows - rows.T).double().square()
+    nudged = pairs.clone()
+    nudged[4] *= 1 - 1e-9
+    for known in (pairs, nudged):
+        start = start_near_medoid(shares, known)
+        weights = oracles.medoid_start(rows.tolist(), shares.tolist())
+        expected = torch.tensor(weights, dtype=torch.float64)
+        assert torch.allclose(start, expected / expected.sum())
 
 
 @given(rounds(min_clients=3))

@@ -16,6 +16,8 @@ from datadefense.settings import number, setting, whole
 WIDEST_SPREAD = 1e6
 """Up to this ratio of greatest to median squared distance, distances from the median are taken
 from the pairwise ones; beyond it that difference would cancel, and they are measured."""
+TIE = 1e-6
+"""Sums of distances that differ by no greater share count as the same."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,10 +38,12 @@ def start_near_medoid(
     The medoid is the update with the least :math:`\sum_i \alpha_i \lVert u_i - u_j \rVert`, an
     honest place while attackers have less than half; the mean, from which the paper starts, can be
     anywhere. Distances below their median count as the median, so that the medoid does not take
-    all.
+    all. Of updates that are as good, to a part in a million, the first is taken, not the one that
+    a processor's rounding prefers.
     """
     lengths = pairs.sqrt()
-    from_medoid = lengths[int((lengths @ shares).argmin())]
+    sums = lengths @ shares
+    from_medoid = lengths[int((~(sums > sums.min() * (1 + TIE))).nonzero()[0])]
     beta = shares / from_medoid.clamp(min=max(float(from_medoid.median()), 1e-300))
     return beta / beta.sum()
 

@@ -19,6 +19,9 @@ AROUND = 4 << 20
 ALIGNED = 512
 """Columns of a part are a multiple of this: a product taken in such parts has the bits of the whole
 one. Cut anywhere, it has not: BLAS sums the last few columns in another way."""
+LINE = 16
+"""Numbers in a line of the cache. Rows of a copy lie in their lines as those of the matrix do: on
+some processors BLAS takes aligned rows in another way, and their product has other bits."""
 
 
 def column_parts(
@@ -30,7 +33,7 @@ def column_parts(
     """
     spilled = is_spilled(updates)
     held_width = max(width, _fitting(updates, width)) if spilled else max(1, stop)
-    scratch = updates.new_empty(len(updates) * min(held_width, stop) if spilled else 0)
+    scratch = _scratch(updates, min(held_width, stop)) if spilled else updates
     for start in range(0, stop, held_width):
         held = updates[:, start : min(start + held_width, stop)]
         if spilled:
@@ -55,7 +58,7 @@ def last_columns(
 ) -> Float[Tensor, "clients width"]:
     """Return the columns from ``start`` on, a few."""
     columns = updates[:, start:]
-    return _copied(columns, columns.new_empty(columns.numel())) if is_spilled(updates) else columns
+    return _copied(columns, _scratch(columns, columns.shape[1])) if is_spilled(updates) else columns
 
 
 def whole_rows(updates: Float[Tensor, "clients dim"]) -> Iterator[slice]:
@@ -74,10 +77,16 @@ def _fitting(updates: Float[Tensor, "clients dim"], multiple: int) -> int:
     return MOST_RESIDENT // (len(updates) * updates.element_size()) // multiple * multiple
 
 
+def _scratch(updates: Float[Tensor, "clients dim"], width: int) -> Float[Tensor, " size"]:
+    """Return memory for a copy of so many columns, wherever they lie in their lines."""
+    return updates.new_empty(len(updates) * (width + LINE) + LINE)
+
+
 def _copied(
     columns: Float[Tensor, "clients width"], scratch: Float[Tensor, " size"]
 ) -> Float[Tensor, "clients width"]:
-    copy = scratch[: columns.numel()].view(columns.shape)
+    stride = columns.shape[1] + (columns.stride(0) - columns.shape[1]) % LINE
+    copy = scratch.as_strided(columns.shape, (stride, 1), columns.storage_offset() % LINE)
     for rows in whole_rows(columns):
         copy[rows] = columns[rows]
     return copy

@@ -124,10 +124,10 @@ def _paper_size(scale: str) -> Iterator[Point]:
     """The paper's federation at its own size, for the 60 rounds that two hours give here.
 
     The paper's attacker (epsilon 0.083, every tenth round) needs more rounds than that; the one of
-    our cpu scale needs 20.
+    our cpu scale needs a few.
     """
     theirs = {"rounds": 60, "evaluate_every": 5, "checkpoint_every": 5}
-    ours = {"rounds": 20, "evaluate_every": 4, "checkpoint_every": 4}
+    ours = {"rounds": 12, "evaluate_every": 2, "checkpoint_every": 2}
     ours |= {"replacement_radius": 1, "radius_decay": 1, "attack_epochs": 5, "period": 5}
     for attacker, changes in (("the paper's", theirs), ("of cpu scale", ours)):
         for defense in ("fedavg", "datadefense"):
