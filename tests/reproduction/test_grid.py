@@ -2,8 +2,12 @@
 
 import dataclasses
 import json
+import os
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from tests.experiments.quick import quick
@@ -164,6 +168,58 @@ def test_results_without_curves_are_run_again_where_curves_are_shown(stored, tmp
     again = run_missing([run], store, curves=True)
     assert facts(again[run.key()]) == facts(read_store(stored[0])[run.key()])
     assert read_store(store)[run.key()].curves
+
+
+def children_of(pid):
+    """Processes whose parent is ``pid``."""
+    stats = {path.parent.name: path for path in Path("/proc").glob("[0-9]*/stat")}
+    return [int(child) for child, path in stats.items() if parent_of(path) == pid]
+
+
+def parent_of(stat):
+    try:
+        return int(stat.read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
+def is_there(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
+def test_nothing_goes_on_after_a_grid_that_was_killed(tmp_path, cache):
+    """Nor waits for ever for work, as a process of an executor without a parent would."""
+    script = tmp_path / "grid.py"
+    script.write_text(
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from tests.experiments.quick import quick\n"
+        "from datadefense.reproduction.grid import run_missing\n"
+        "if __name__ == '__main__':\n"
+        "    run_missing([quick(rounds=10_000, seed=9)], Path(sys.argv[1]))\n"
+    )
+    root = Path(__file__).parents[2]
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    command = [sys.executable, str(script), str(tmp_path / "runs.jsonl")]
+    lines = cache / "under-way" / quick(rounds=10_000, seed=9).key() / "rounds.jsonl"
+    with subprocess.Popen(command, env=environment) as killed:
+        wait_until(lambda: lines.exists() and lines.stat().st_size > 0)
+        workers = children_of(killed.pid)
+        killed.kill()
+    assert workers
+    wait_until(lambda: not any(map(is_there, workers)))
+    assert not (tmp_path / "runs.jsonl").exists()
+
+
+def wait_until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_one_that_fails_lets_the_others_be_stored(tmp_path):

@@ -23,6 +23,10 @@ Told = Callable[[Result, int, int], None]
 """Called after each run with its result, how many are done and how many were to do."""
 
 
+class AbandonedError(Exception):
+    """Whoever wanted a run has gone."""
+
+
 def run_one(experiment: Experiment, folder: Path, data: Path | None, workers: int = 0) -> Result:
     """Carry an experiment out, going on with what ``folder`` holds of it.
 
@@ -36,7 +40,7 @@ def run_one(experiment: Experiment, folder: Path, data: Path | None, workers: in
     with Pool(run.federation, workers) as pool:
         for _ in run.rounds(pool):
             if os.getppid() != parent:
-                raise SystemExit("whoever wanted this run has gone")
+                raise AbandonedError(f"whoever wanted the run in {folder} has gone")
         with _floor_of(experiment, folder):
             summary = run.finish(pool)
     result = result_of(experiment, summary, run.records, run.poisoned())
@@ -73,6 +77,22 @@ def run_if_missing(
         result = run_one(experiment, folder, data, workers)
         append(store, result)
         return result, True
+
+
+def _run_in_worker(
+    experiment: Experiment,
+    folder: Path,
+    data: Path | None,
+    store: Path,
+    *,
+    curves: bool,
+    workers: int,
+) -> tuple[Result, bool]:
+    """Run in a process of the executor's, which without a parent would wait for work for ever."""
+    try:
+        return run_if_missing(experiment, folder, data, store, curves=curves, workers=workers)
+    except AbandonedError:
+        os._exit(1)
 
 
 def _lock(folder: Path) -> Path:
@@ -135,7 +155,7 @@ def run_missing(
             while failed is None and len(running) < jobs and (item := next(waiting, None)):
                 key, one = item
                 folder = cache_folder() / "under-way" / key
-                todo = partial(run_if_missing, curves=curves, workers=workers)
+                todo = partial(_run_in_worker, curves=curves, workers=workers)
                 running.add(executor.submit(todo, one, folder, data, store))
             if not running:
                 break
