@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datadefense import Gate, Layout, Round, Server, Submission, create, defend
+from datadefense import Gate, Layout, Server, Submission, create, defend
 from datadefense.settings import SettingsError
 
 LAYOUT = Layout.of_state_dict({"weight": torch.zeros(2, 2), "bias": torch.zeros(2)})
@@ -214,7 +214,9 @@ def test_variances_stay_positive():
 
 def test_a_matrix_of_another_kind_is_the_callers_error():
     with pytest.raises(ValueError, match="the round is torch.float32 of dim=5"):
-        Gate(LAYOUT).screen(Round(1, torch.zeros(5), torch.zeros(1, 5), torch.tensor([1]), (0,)))
+        Gate(LAYOUT).screen(1, torch.zeros(5), torch.zeros(1, 5), [1], [0])
+    with pytest.raises(ValueError, match="clients=2, claims=1, client_ids=2"):
+        Gate(LAYOUT).screen(1, GLOBAL, torch.zeros(2, 6), [1], [0, 1])
 
 
 def test_huge_finite_values_are_admitted():
@@ -222,29 +224,37 @@ def test_huge_finite_values_are_admitted():
 
 
 class TestScreen:
-    def round(self, updates, ids=None, counts=None):
+    def screen(self, updates, ids=None, claims=None, **settings):
         n = len(updates)
-        return Round(1, GLOBAL, updates, torch.tensor(counts or [1] * n), ids or tuple(range(n)))
+        gate = Gate(LAYOUT, **settings)
+        return gate.screen(1, GLOBAL, updates, claims or [1] * n, ids or range(n))
 
     def test_a_clean_round_is_not_copied(self):
-        round = self.round(torch.ones(3, 6))
-        assert Gate(LAYOUT).screen(round).round is round
+        updates = torch.ones(3, 6)
+        admission = self.screen(updates, claims=[4, np.int64(5), 6])
+        assert admission.round.updates is updates
+        assert admission.round.num_examples.tolist() == [4, 5, 6]
+        assert admission.rejected == ()
 
     def test_bad_rows_leave(self):
         updates = torch.arange(24.0).view(4, 6)
         updates[1, 3] = NAN
-        admission = Gate(LAYOUT, known_clients=frozenset({0, 1, 2})).screen(self.round(updates))
+        admission = self.screen(updates, known_clients=frozenset({0, 1, 2}))
         assert admission.round.client_ids == (0, 2)
         assert torch.equal(admission.round.updates, updates[[0, 2]])
         assert [r.client_id for r in admission.rejected] == [1, 3]
 
     def test_duplicates_and_counts(self):
-        round = self.round(torch.ones(3, 6), ids=("a", "a", "b"), counts=[1, 1, 10**7])
-        admission = Gate(LAYOUT).screen(round)
-        assert admission.round.client_ids == ("a",)
+        claims = [1, 1, 10**7, 0, -5, 1e30, None, 10**30, 7]
+        ids = ("a", "a", "b", "c", "d", "e", "f", "g", "h")
+        admission = self.screen(torch.ones(9, 6), ids, claims)
+        assert admission.round.client_ids == ("a", "h")
+        assert admission.round.num_examples.tolist() == [1, 7]
+        assert [r.client_id for r in admission.rejected] == ["a", "b", "c", "d", "e", "f", "g"]
 
     def test_nobody(self):
-        assert Gate(LAYOUT).screen(self.round(torch.full((2, 6), NAN))).round is None
+        assert self.screen(torch.full((2, 6), NAN)).round is None
+        assert self.screen(torch.zeros(0, 6)).round is None
 
 
 @given(

@@ -6,7 +6,7 @@ on with the rest. Nothing is ever unpickled: the gate takes tensors and arrays o
 """
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -132,40 +132,51 @@ class Gate:
             )
         return Admission(admitted, tuple(rejected), self.layout)
 
-    def screen(self, round: Round) -> Admission:
-        """Check a round whose matrix is already there, as a simulator's workers have written it.
+    def screen(
+        self,
+        index: int,
+        global_params: Float[Tensor, " dim"],
+        updates: Float[Tensor, "clients dim"],
+        claims: Sequence[Any],
+        client_ids: Sequence[Any],
+    ) -> Admission:
+        """Check a matrix that is already there, as a simulator's workers have written it.
 
-        When all pass, the round is returned as it is, without a copy. A matrix of another length
-        or dtype than the layout's is an error of the caller.
+        Row j came from ``client_ids[j]``, which claims ``claims[j]`` examples: both may be anything
+        at all. The round is built after the checks. When all pass, its matrix is ``updates``
+        itself, without a copy. A matrix of another length or dtype than the layout's is an error
+        of the caller.
         """
-        have = (round.updates.shape[1], round.updates.dtype)
+        have = (updates.shape[1], updates.dtype)
         if have != (self.layout.dim, self.layout.dtype):
             raise ValueError(
                 f"the round is {have[1]} of dim={have[0]}, "
                 f"the layout {self.layout.dtype} of dim={self.layout.dim}"
             )
-        passed: dict[ClientId, int] = {}
+        if not len(updates) == len(claims) == len(client_ids):
+            raise ValueError(
+                f"one claim and one id a client: clients={len(updates)}, "
+                f"claims={len(claims)}, client_ids={len(client_ids)}"
+            )
+        counts: dict[ClientId, int] = {}
+        rows: list[int] = []
         rejected: list[Rejection] = []
-        for row, (client_id, count) in enumerate(
-            zip(round.client_ids, round.num_examples.tolist(), strict=True)
-        ):
-            submission = Submission(client_id, round.updates[row], count)
-            reason = self._reason(submission, passed) or out_of_range(round.updates[row])
+        for row, (client_id, claimed) in enumerate(zip(client_ids, claims, strict=True)):
+            submission = Submission(client_id, updates[row], claimed)
+            reason = self._reason(submission, counts) or out_of_range(updates[row])
             if reason:
-                rejected.append(reject(round.index, client_id, reason))
+                rejected.append(reject(index, client_id, reason))
             else:
-                passed[client_id] = row
-        if not rejected:
-            return Admission(round, (), self.layout)
+                counts[plain_id(client_id)] = int(claimed)
+                rows.append(row)
         admitted = None
-        if passed:
-            kept = torch.tensor(list(passed.values()))
+        if counts:
             admitted = Round(
-                round.index,
-                round.global_params,
-                round.updates[kept],
-                round.num_examples[kept],
-                tuple(passed),
+                index,
+                global_params.detach(),
+                updates[torch.tensor(rows)] if rejected else updates,
+                torch.tensor(list(counts.values())),
+                tuple(counts),
             )
         return Admission(admitted, tuple(rejected), self.layout)
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -13,7 +12,7 @@ from datadefense.attacks.schedule import Participant
 from datadefense.defended_round import defend
 from datadefense.defenses.base import Defense
 from datadefense.gate import Gate
-from datadefense.round import Round, StateT
+from datadefense.round import StateT
 from datadefense.server import Server
 from datadefense.simulation.clients import CountJob, TrainJob
 from datadefense.simulation.federation import Federation
@@ -79,8 +78,14 @@ def simulate(
         index = progress.round + 1
         people = federation.participants(index)
         clock = _Clock()
-        collected = _collect(federation, pool, progress, people, clock)
-        admission = gate.screen(collected)
+        claims = _collect(federation, pool, progress, people, clock)
+        admission = gate.screen(
+            index,
+            progress.params,
+            pool.board.updates[: len(people)],
+            claims,
+            [person.client_id for person in people],
+        )
         clock.start()
         result = defend(defense, progress.state, admission, progress.params, server)
         clock.stop("defense")
@@ -128,8 +133,8 @@ def _collect(
     progress: Progress[Any],
     people: tuple[Participant, ...],
     clock: "_Clock",
-) -> Round:
-    """Let everybody train; the matrix is the one that the workers have written."""
+) -> list[int]:
+    """Let everybody train into the board's rows; return how many examples each claims."""
     counts = [federation.num_examples(person) for person in people]
     pool.board.params.copy_(progress.params)
     pool.board.previous.copy_(progress.previous)
@@ -141,13 +146,7 @@ def _collect(
     clock.seconds["attack"] = sum(
         answer.seconds for answer, job in zip(answers, jobs, strict=True) if job.person.attacks
     )
-    return Round(
-        index=progress.round + 1,
-        global_params=progress.params,
-        updates=pool.board.updates[: len(people)],
-        num_examples=torch.tensor(counts),
-        client_ids=tuple(person.client_id for person in people),
-    )
+    return counts
 
 
 def train_jobs(
