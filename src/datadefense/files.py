@@ -9,8 +9,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor
 
-from datadefense.gate import Submission, legible
+from datadefense.gate import Submission
 from datadefense.params import Layout
+from datadefense.plain import legible
 
 SUFFIX = ".safetensors"
 HEADER_SLACK = 1_000_000

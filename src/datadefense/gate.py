@@ -6,8 +6,9 @@ on with the rest. Nothing is ever unpickled: the gate takes tensors and arrays o
 """
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -17,14 +18,26 @@ from torch import Tensor
 
 from datadefense.memory import empty_matrix
 from datadefense.params import Layout
+from datadefense.plain import (
+    LONGEST_ID,
+    kind,
+    legible,
+    message,
+    plain_id,
+    plain_integer,
+    shown,
+    told,
+)
 from datadefense.round import ClientId, Round
-from datadefense.settings import one_of, whole
+from datadefense.settings import SettingsError, one_of, whole
 from datadefense.spill import Spill, release
 
 logger = logging.getLogger(__name__)
 
 LARGEST = 1e100
 """Greatest size of a value in float64: beyond it squares and their sums overflow."""
+MOST_EXAMPLES = 2**40
+"""Greatest bound on a client's count: the sum over a round's clients is exact in 64 bits."""
 Sends = Literal["updates", "models"]
 """What clients send: the difference from the global model, or their whole model."""
 
@@ -43,6 +56,14 @@ class Submission:
     client_id: Any
     content: Any
     num_examples: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who sends and how many examples it has, once both are checked: plain values."""
+
+    client_id: ClientId
+    num_examples: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +90,7 @@ class Gate:
     Args:
         layout: names, shapes and dtypes that an update must have.
         known_clients: ids that may take part; None admits any id.
-        max_examples: greatest number of examples that a client may claim.
+        max_examples: greatest number of examples that a client may claim, at most 2^40.
         sends: whether clients send updates or whole models.
         spill: where updates go that are too large for memory; None keeps all of them there.
     """
@@ -82,6 +103,10 @@ class Gate:
 
     def __post_init__(self) -> None:
         whole("max_examples", self.max_examples, 1)
+        if self.max_examples > MOST_EXAMPLES:
+            raise SettingsError(
+                f"max_examples must be <= {MOST_EXAMPLES}, got {shown(self.max_examples)}"
+            )
         one_of("sends", self.sends, get_args(Sends))
 
     def admit(
@@ -111,16 +136,15 @@ class Gate:
         rejected: list[Rejection] = []
         for submission in submissions:
             row = matrix[len(counts)]
-            reason = self._reason(submission, counts) or self._write(
-                submission.content, global_params, row
-            )
+            write = partial(self._write, submission.content, global_params, row)
+            answer = self._judge(submission, counts, write)
             release(row)
-            if reason is None and len(counts) == expected:
-                reason = f"round is full: expected at most {expected} updates"
-            if reason is None:
-                counts[plain_id(submission.client_id)] = int(submission.num_examples)
+            if isinstance(answer, Claim) and len(counts) == expected:
+                answer = f"round is full: expected at most {expected} updates"
+            if isinstance(answer, Claim):
+                counts[answer.client_id] = answer.num_examples
             else:
-                rejected.append(reject(index, submission.client_id, reason))
+                rejected.append(reject(index, submission.client_id, answer))
         admitted = None
         if counts:
             admitted = Round(
@@ -163,12 +187,12 @@ class Gate:
         rejected: list[Rejection] = []
         for row, (client_id, claimed) in enumerate(zip(client_ids, claims, strict=True)):
             submission = Submission(client_id, updates[row], claimed)
-            reason = self._reason(submission, counts) or out_of_range(updates[row])
-            if reason:
-                rejected.append(reject(index, client_id, reason))
-            else:
-                counts[plain_id(client_id)] = int(claimed)
+            answer = self._judge(submission, counts, partial(out_of_range, updates[row]))
+            if isinstance(answer, Claim):
+                counts[answer.client_id] = answer.num_examples
                 rows.append(row)
+            else:
+                rejected.append(reject(index, client_id, answer))
         admitted = None
         if counts:
             admitted = Round(
@@ -180,38 +204,54 @@ class Gate:
             )
         return Admission(admitted, tuple(rejected), self.layout)
 
-    def _reason(self, submission: Submission, admitted: Collection[ClientId]) -> str | None:
-        """Check who sends and what it claims."""
-        client_id = submission.client_id
-        if isinstance(client_id, bool) or not isinstance(client_id, int | np.integer | str):
-            return f"client id must be an integer or text, got {type(client_id).__name__}"
+    def _judge(
+        self,
+        submission: Submission,
+        admitted: Collection[ClientId],
+        take: Callable[[], str | None],
+    ) -> Claim | str:
+        """Check one client: who it is, what it claims, and last what it sent, which ``take`` reads.
+
+        Return its claim, or the reason to turn it away. Whatever goes wrong with what a client
+        sent is such a reason, foreseen here or not: nothing of it ends the round.
+        """
+        try:
+            claim = self._claim(submission, admitted)
+            return claim if isinstance(claim, str) else take() or claim
+        except Exception as error:
+            return f"cannot be read: {told(error)}"
+
+    def _claim(self, submission: Submission, admitted: Collection[ClientId]) -> Claim | str:
+        client_id = plain_id(submission.client_id)
+        if client_id is None:
+            return (
+                f"client id must be an integer or text, of 64 bits or 1..{LONGEST_ID} "
+                f"printable characters, got {shown(submission.client_id)}"
+            )
         if self.known_clients is not None and client_id not in self.known_clients:
             return "unknown client"
         if client_id in admitted:
             return "second update of this client in the round"
         if isinstance(submission.content, Exception):
-            return str(submission.content)
-        return self._bad_count(submission.num_examples)
+            return message(submission.content)
+        count = self._count(submission.num_examples)
+        return count if isinstance(count, str) else Claim(client_id, count)
 
-    def _bad_count(self, claimed: Any) -> str | None:
+    def _count(self, claimed: Any) -> int | str:
         if claimed is None:
             return "num_examples is missing"
-        if isinstance(claimed, bool) or not isinstance(claimed, int | np.integer):
-            return f"num_examples must be an integer, got {claimed!r:.40}"
-        if not 1 <= claimed <= self.max_examples:
-            size = int(claimed).bit_length()
-            shown = claimed if size <= 64 else f"a number of {size} bits"
-            return f"num_examples must be in 1..{self.max_examples}, got {shown}"
-        return None
+        count = plain_integer(claimed)
+        if count is None:
+            return f"num_examples must be an integer, got {shown(claimed)}"
+        if not 1 <= count <= self.max_examples:
+            return f"num_examples must be in 1..{self.max_examples}, got {shown(count)}"
+        return count
 
     def _write(
         self, content: Any, global_params: Float[Tensor, " dim"], row: Float[Tensor, " dim"]
     ) -> str | None:
         """Write the content into its row, or say why it cannot be."""
-        try:
-            return self._copy(content, global_params, row) or out_of_range(row)
-        except Exception as error:
-            return f"cannot be read: {type(error).__name__}: {error}"
+        return self._copy(content, global_params, row) or out_of_range(row)
 
     def _copy(
         self, content: Any, global_params: Float[Tensor, " dim"], row: Float[Tensor, " dim"]
@@ -223,7 +263,7 @@ class Gate:
             for name, value in content.items():
                 tensor = as_tensor(value)
                 if not isinstance(name, str) or tensor is None:
-                    return f"{name!r:.60} is not a named numeric array"
+                    return f"{shown(name, 60)} is not a named numeric array"
                 tensors[name] = tensor
             if problem := self.layout.mismatch(tensors):
                 return problem
@@ -231,7 +271,7 @@ class Gate:
         else:
             vector = as_tensor(content)
             if vector is None:
-                return f"expected a numeric array or named arrays, got {type(content).__name__}"
+                return f"expected a numeric array or named arrays, got {kind(content)}"
             if vector.shape != row.shape:
                 return f"update has shape {tuple(vector.shape)}, expected {tuple(row.shape)}"
             if vector.dtype != row.dtype:
@@ -268,24 +308,12 @@ def out_of_range(row: Float[Tensor, " dim"]) -> str | None:
     return None
 
 
-def plain_id(client_id: Any) -> ClientId:
-    """Return an id as a plain integer or text; of anything else, what it looks like."""
-    if isinstance(client_id, int | np.integer) and not isinstance(client_id, bool):
-        return int(client_id)
-    return client_id if isinstance(client_id, str) else legible(repr(client_id))
-
-
-def legible(text: str, most: int = 200) -> str:
-    """Return foreign text in one short line, without anything that a terminal or log obeys."""
-    shown = "".join(c if c.isprintable() else "?" for c in text[:most])
-    return shown if len(text) <= most else shown + " ..."
-
-
 def reject(index: int, client_id: Any, reason: str) -> Rejection:
-    """Log a rejection and return it."""
+    """Log a rejection and return it, with an id that is fit to be shown whatever it was."""
     plain = plain_id(client_id)
-    shown = legible(plain) if isinstance(plain, str) else plain
-    rejection = Rejection(shown, legible(reason))
+    if plain is None:
+        plain = shown(client_id, 200)
+    rejection = Rejection(plain, legible(reason))
     logger.warning(
         "round %d: client %.80r rejected: %s", index, rejection.client_id, rejection.reason
     )

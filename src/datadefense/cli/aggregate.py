@@ -18,9 +18,10 @@ from torch import Tensor
 from datadefense.defended_round import defend
 from datadefense.defenses import create
 from datadefense.files import FileError, client_files, payload, read_submissions, read_tensors
-from datadefense.gate import Admission, Gate, Sends, legible
+from datadefense.gate import Admission, Gate, Sends
 from datadefense.kernels.sums import norms
 from datadefense.params import BufferPolicy, Layout
+from datadefense.plain import legible
 from datadefense.round import Aggregate
 from datadefense.server import Server
 from datadefense.settings import read_pairs

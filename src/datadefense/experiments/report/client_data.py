@@ -14,7 +14,7 @@ import numpy as np
 from datadefense.experiments.report.packing import pack_floats, pack_levels, pack_shorts
 from datadefense.experiments.report.reported import reasons, rejected
 from datadefense.experiments.report.shown_rounds import shown_rounds
-from datadefense.gate import legible
+from datadefense.plain import legible
 from datadefense.simulation.rounds import RoundRecord
 
 HONEST, ATTACKS, REJECTED = 1, 2, 4

@@ -11,7 +11,7 @@ from datadefense.experiments.report.packing import rounded
 from datadefense.experiments.report.reported import numbers
 from datadefense.experiments.report.stored_run import StoredRun
 from datadefense.experiments.report.verdict import outcome, overall, verdict
-from datadefense.gate import legible
+from datadefense.plain import legible
 from datadefense.simulation.rounds import RoundRecord
 
 MOST_PLACES, MOST_GAMMA = 60_000, 1_000_000

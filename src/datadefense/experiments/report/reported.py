@@ -3,7 +3,7 @@
 A defense may report anything under any name; what is of another form is not shown.
 """
 
-from datadefense.gate import legible
+from datadefense.plain import legible
 from datadefense.simulation.rounds import RoundRecord
 
 
