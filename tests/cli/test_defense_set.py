@@ -96,7 +96,7 @@ def test_gamma_finds_the_poison_of_digits_edge(typed, tmp_path):
     ended = typed("defense-set", "show", "own", *DIGITS, "--out", "pages/sheet.html")
     assert ended.code == 0, ended.err
     page = (tmp_path / "pages" / "sheet.html").read_text()
-    ranked = re.findall(r'value="([^"]*)"', page)
+    ranked = re.findall(r'checkbox" value="([^"]*)"', page)
     assert len(poisoned & set(ranked[:20])) >= 16
     assert "strangest" in ended.out
     assert ranked[0] in ended.out
@@ -218,7 +218,7 @@ def test_a_set_that_cannot_be_built(typed, tmp_path, words, message):
     [
         (None, (), "s is not a folder"),
         ({"count": 0}, (), "s holds no images (.png, .jpg, .jpeg, .webp)"),
-        ({"side": 20}, (), "0.png is 20x20, the images of mnist are 28x28: bring it to that size"),
+        ({"side": 20}, (), "0.png: images must have one size, found 20x20, expected 28x28"),
         ({"mode": "RGB"}, (), "0.png is in colour, the images of mnist are grey"),
         ({"mode": "RGBA"}, (), "0.png: cannot use an image of mode RGBA, save it as RGB"),
         ({}, ("--label", 10), "label must be <= 9, got 10"),

@@ -1,12 +1,14 @@
 """The contact sheet as a browser gets it."""
 
 import base64
+import hashlib
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 import torch
+from tests.browser import Browser
 from tests.data.pictures import images
 
 from datadefense.data.contact_sheet import render
@@ -26,7 +28,7 @@ def sheet(inputs, scores=None, texts=None, folder="own", **changes):
 
 
 def ids(page):
-    return re.findall(r'value="([^"]*)"', page)
+    return re.findall(r'type="checkbox" value="([^"]*)"', page)
 
 
 def test_images_are_in_the_page_to_the_pixel():
@@ -37,7 +39,8 @@ def test_images_are_in_the_page_to_the_pixel():
     for content, image in zip(found, pixels, strict=True):
         assert torch.equal(from_file(base64.b64decode(content), "page"), image)
     assert "image-rendering: pixelated" in page
-    assert "http" not in page
+    assert "http:" not in page
+    assert "https:" not in page
     assert ids(page) == ["a", "b", "c"]
     assert page.count("<b>known clean</b>") == 1
     assert "3 examples, 1 known clean (green), in the order of the folder" in page
@@ -80,3 +83,39 @@ def test_whatever_people_write_stays_text():
     assert not any("onclick" in attributes for _, attributes in seen)
     assert [one["value"] for tag, one in seen if tag == "input"] == list(many)
     assert "alert(" not in page.partition("<script>const")[2].partition("</script>")[0]
+
+
+def test_a_folder_or_an_id_that_looks_like_an_option_is_none():
+    page = sheet(("a", "b", "c"), ids=("--not-clean", "-x", "c"), folder="--help")
+    assert "<footer><code>datadefense defense-set mark -- --help</code>" in page
+
+
+HOSTILE_SHEET = {"ids": ("-a", "b c", "d"), "scores": torch.tensor([0.5, 0.25, 1.0])}
+
+
+def test_the_policy_lets_nothing_in_but_the_page_itself():
+    page = sheet((HOSTILE, "b", "c"), **HOSTILE_SHEET)
+    content = re.search('Content-Security-Policy" content="([^"]+)"', page)[1]
+    for tag in ("script", "style"):
+        text = re.search(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}';" in content
+    assert content.startswith("default-src 'none'; ")
+    assert "unsafe" not in content
+    assert 'style="' not in page
+
+
+def test_the_sheet_in_a_browser(tmp_path):
+    """Ticking works, and a script that came with the data does not run."""
+    page = sheet((HOSTILE, "b", "c"), **HOSTILE_SHEET)
+    path = tmp_path / "sheet.html"
+    path.write_text(page.replace("</main>", "<script>document.title='ran'</script></main>"))
+    browser = Browser(tmp_path)
+    try:
+        shown = browser.page(path)
+        assert shown.run("document.title") != "ran"
+        shown.click("main label:nth-child(2)")
+        assert shown.run("document.querySelector('footer code').textContent").endswith(" -- own -a")
+        assert shown.run("getComputedStyle(document.querySelector('main')).display") == "grid"
+    finally:
+        browser.close()

@@ -1,4 +1,5 @@
 import gzip
+import os
 import struct
 
 import numpy as np
@@ -29,7 +30,7 @@ def put(request, tmp_path):
 
 def test_images_and_labels(put):
     images, labels = put("train-images-idx3-ubyte", idx(IMAGES)), put("labels", idx(LABELS))
-    examples = read_idx_examples(images, labels)
+    examples = read_idx_examples(images, labels, size=(4, 5))
     assert examples.inputs.dtype == torch.uint8
     assert np.array_equal(examples.inputs.numpy(), IMAGES[:, None])
     assert examples.labels.tolist() == [7, 1, 9]
@@ -38,7 +39,7 @@ def test_images_and_labels(put):
 
 def test_emnist_is_turned_upright(put):
     images, labels = put("images", idx(IMAGES)), put("labels", idx(LABELS))
-    inputs = read_idx_examples(images, labels, transposed=True).inputs
+    inputs = read_idx_examples(images, labels, transposed=True, size=(4, 5)).inputs
     assert np.array_equal(inputs.numpy(), IMAGES.transpose(0, 2, 1)[:, None])
     assert inputs.is_contiguous()
 
@@ -66,12 +67,56 @@ def test_wrong_files(put, content, message):
 
 def test_wrong_pairs(put):
     images, labels = put("images", idx(IMAGES)), put("labels", idx(LABELS))
-    with pytest.raises(DataError, match="labels.* must hold images, found 1 dimensions"):
+    with pytest.raises(DataError, match=r"labels.* must hold 3 x 28 x 28 values.* says \[3\]"):
         read_idx_examples(labels, labels)
-    with pytest.raises(DataError, match="images.* must hold labels, found 3 dimensions"):
+    with pytest.raises(
+        DataError, match=r"images.* must hold N values, its header says \[3, 4, 5\]"
+    ):
         read_idx_examples(images, images)
-    with pytest.raises(DataError, match="has 3 images, few.* 2 labels"):
-        read_idx_examples(images, put("few", idx(LABELS[:2])))
+    with pytest.raises(DataError, match=r"images.* must hold 2 x 4 x 5 values.* says \[3, 4, 5\]"):
+        read_idx_examples(images, put("few", idx(LABELS[:2])), size=(4, 5))
+    with pytest.raises(
+        DataError, match=r"images.* must hold 3 x 28 x 28 values.* says \[3, 4, 5\]"
+    ):
+        read_idx_examples(images, labels)
+
+
+def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
+    """2 MB that unpack to 2 GB: the header says what would come, and nothing else is read."""
+    labels = tmp_path / "labels"
+    labels.write_bytes(idx(LABELS))
+    images = tmp_path / "images.gz"
+    images.write_bytes(
+        gzip.compress(b"\0\0\x08\3" + struct.pack(">3I", 2000, 1000, 1000) + bytes(10**6))
+    )
+    taken = []
+    read = gzip.GzipFile.read
+
+    def counted(file, size=-1):
+        taken.append(read(file, size))
+        return taken[-1]
+
+    monkeypatch.setattr(gzip.GzipFile, "read", counted)
+    with pytest.raises(DataError, match=r"must hold 3 x 28 x 28 values, its header says \[2000"):
+        read_idx_examples(images, labels)
+    with pytest.raises(DataError, match="claims 2000000000 values, expected 1 to 268435456"):
+        read_idx(images)
+    assert sum(map(len, taken)) == 2 * 16
+
+
+def test_dimensions_and_kinds_of_files(tmp_path):
+    path = tmp_path / "wrong"
+    path.write_bytes(b"\0\0\x08\xff" + b"\0\0\0\1" * 255 + b"a")
+    with pytest.raises(DataError, match="1 to 4 dimensions: it claims 255"):
+        read_idx(path)
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(DataError, match="has 1099511627776 bytes, more than the 268435476"):
+        read_idx(path)
+    os.mkfifo(tmp_path / "pipe")
+    for odd in (tmp_path / "pipe", tmp_path):
+        with pytest.raises(DataError, match="is not a file"):
+            read_idx(odd)
 
 
 def test_broken_gzip(tmp_path):

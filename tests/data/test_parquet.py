@@ -1,6 +1,9 @@
 import io
 import json
 import os
+import struct
+import tracemalloc
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +107,7 @@ def test_shards_are_joined_in_order(tmp_path):
 
 def test_sizes_must_agree(tmp_path):
     odd = write(tmp_path / "a.parquet", [encode(colour(1)[0]), encode(colour(1, (4, 6))[0])])
-    with pytest.raises(DataError, match=r"a\.parquet, row 1: .* one size, found 6x4 after 4x6"):
+    with pytest.raises(DataError, match=r"a\.parquet, row 1: .* one size, found 6x4, expected 4x6"):
         read_images(odd, "img", "label")
     first = write(tmp_path / "b.parquet", [encode(colour(1)[0])])
     second = write(tmp_path / "c.parquet", [encode(colour(1, (4, 6))[0])])
@@ -268,3 +271,71 @@ def test_a_missing_extra_is_named(tmp_path, monkeypatch, module):
         write_images(
             path, Examples(torch.zeros(1, 1, 2, 2).byte(), torch.zeros(1).long()), "i", "l"
         )
+
+
+def chunk(kind, content):
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(
+        ">I", zlib.crc32(kind + content)
+    )  # fmt: skip
+
+
+def claiming(width, height):
+    """A PNG of a few bytes that says it is large."""
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    pixels = chunk(b"IDAT", zlib.compress(bytes(1000)))
+    return b"\x89PNG\r\n\x1a\n" + header + pixels + chunk(b"IEND", b"")
+
+
+def pictures(path, contents):
+    image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    cells = [{"bytes": content, "path": None} for content in contents]
+    columns = {"img": pa.array(cells, image), "label": [0] * len(cells)}
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("side", "message"),
+    [
+        (13_000, "row 0: (broken image: Image size|an image has at most 4194304 pixels)"),
+        (9_000, "row 0: an image has at most 4194304 pixels, found 9000x9000"),
+        (2_000, "gives more than 1200000000 bytes, expected <= "),
+    ],
+)
+def test_large_images_are_not_decoded(tmp_path, side, message):
+    """A file of 2 kB with two pictures of 13,000 x 13,000 took 3 GB."""
+    path = pictures(tmp_path / "a.parquet", [claiming(side, side)] * (2 if side > 5_000 else 100))
+    assert path.stat().st_size < 5_000
+    tracemalloc.start()
+    with pytest.raises(DataError, match=message):
+        read_images(path, "img", "label")
+    assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    tracemalloc.stop()
+
+
+def test_a_data_sets_images_have_its_size(tmp_path):
+    path = pictures(tmp_path / "a.parquet", [claiming(33, 32)])
+    with pytest.raises(DataError, match="row 0: .* one size, found 33x32, expected 32x32"):
+        read_images(path, "img", "label", size=(32, 32))
+
+
+def test_rows_that_stand_for_much_more_than_the_file_holds(tmp_path):
+    """One text of 1 MB in 1,000 rows: the file has it once."""
+    path = tmp_path / "a.parquet"
+    table = pa.table({"text": ["x" * 1_000_000] * 1_000, "label": [0] * 1_000})
+    pq.write_table(table, path)
+    assert path.stat().st_size < 1_000_000
+    with pytest.raises(DataError, match=r"gives more than \d+ bytes, expected <= "):
+        read_texts(path, "text", "label")
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 1_000, pa.int32()), ["x" * 1_000_000])
+    pq.write_table(pa.table({"text": column, "label": [0] * 1_000}), path)
+    with pytest.raises(DataError, match="'text' must hold values, not dictionary<"):
+        read_texts(path, "text", "label")
+
+
+def test_too_many_rows_are_not_read(tmp_path, monkeypatch):
+    path = tmp_path / "a.parquet"
+    write_texts(path, {"text": ["a", "b"], "label": [0, 1]})
+    monkeypatch.setattr("datadefense.data.parquet_table.MAX_ROWS", 1)
+    with pytest.raises(DataError, match="claims 2 rows, expected <= 1"):
+        read_texts(path, "text", "label")

@@ -5,6 +5,7 @@ import datetime
 import os
 import pickle
 import struct
+import time
 from functools import partial
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datadefense.data import safe_pickle
+from datadefense.data import plain_pickle
 from datadefense.data.errors import DataError
 from datadefense.data.safe_pickle import read_cifar, read_image_array, read_plain
 
@@ -117,6 +118,9 @@ def test_a_cifar_batch_of_python_2(tmp_path):
         ({"data": np.zeros((2, 3072), np.uint8)}, "'labels' must be a list"),
         ({"data": np.zeros((2, 3072), np.uint8), "labels": [1, "a"]}, "'labels' must be a list"),
         ({"data": np.zeros((2, 3072), np.uint8), "labels": [1]}, "2 images, but 1 labels"),
+        ({"data": np.zeros((0, 3072), np.uint8), "labels": []}, "0 images, but 0 labels"),
+        ({"data": np.zeros((1, 3072), np.uint8), "labels": [1 << 70]}, "'labels' must be a list"),
+        ({b"\xff": 1}, "'data' must be a uint8 array"),
     ],
 )
 def test_wrong_batches(tmp_path, batch, message):
@@ -249,11 +253,51 @@ def test_limits(tmp_path, monkeypatch):
     path = put(tmp_path, pickle.dumps(list(range(100))))
     with pytest.raises(DataError, match=r"has \d+ bytes, more than the 50 that are read"):
         read_plain(path, max_bytes=50)
-    monkeypatch.setattr(safe_pickle, "MAX_STEPS", 50)
+    monkeypatch.setattr(plain_pickle, "MAX_STEPS", 50)
     with pytest.raises(DataError, match="more than 50 instructions"):
         read_plain(path)
     with pytest.raises(DataError, match="is not a file"):
         read_plain(tmp_path / "gone")
+
+
+def colliding_keys(count):
+    """Integers that have one hash, so that a dict of them takes quadratic time."""
+    prime = (1 << 61) - 1
+    numbers = [((place + 1) * prime).to_bytes(10, "little") for place in range(count)]
+    return b"}(" + b"".join(b"\x8a\x0a" + number + b"N" for number in numbers) + b"u."
+
+
+SLOW = {
+    "a key of shared pairs": b"}N" + b"2\x86" * 40 + b"Ns.",
+    "shared pairs from memory": b"}Nq\x00" + b"h\x00\x86q\x00" * 40 + b"Ns.",
+    "a key of nested tuples": b"}N" + b"\x85" * 400_000 + b"Ns.",
+    "nested tuples": b"N" + b"\x85" * 400_000 + b".",
+    "nested lists": b"]" * 100_000 + b"a" * 99_999 + b".",
+    "nested marks": b"(" * 300_000 + b"N.",
+    "colliding integers": colliding_keys(40_000),
+    "a tuple for a key": b"}N\x85Ns.",
+    "a number for a key": b"}G?\xf0\x00\x00\x00\x00\x00\x00Ns.",
+    "one text made to many bytes": b"(c_codecs\nencode\nq\x01X" + struct.pack("<I", 1 << 20)
+    + b"a" * (1 << 20) + b"q\x00" + b"h\x01h\x00\x8c\x06latin1\x86R" * 100_000 + b"t.",
+    "a long number": b"\x8b" + struct.pack("<i", 5_000_000) + b"\x7f" * 5_000_000 + b".",
+    "a list in two places": b"](]q\x00h\x00e.",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_programs_made_to_take_long_are_refused_at_once(tmp_path, name):
+    began = time.process_time()
+    with pytest.raises(DataError, match=r"data\.pkl is not a pickle of plain data: "):
+        read_plain(put(tmp_path, SLOW[name]))
+    assert time.process_time() - began < 5
+
+
+def test_keys_are_texts_bytes_and_short_integers(tmp_path):
+    keys = {"a": 1, b"b": 2, 3: 3, -(1 << 63): 4}
+    assert read_plain(put(tmp_path, pickle.dumps(keys))) == keys
+    for odd in (1 << 70, 0.5, None, (1,), True):
+        with pytest.raises(DataError, match="a key that is no text and no short integer"):
+            read_plain(put(tmp_path, pickle.dumps({odd: 1})))
 
 
 @given(st.data())

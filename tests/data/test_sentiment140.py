@@ -39,7 +39,7 @@ def test_the_official_file(tmp_path):
         (["target,text\n"], "row 1: not target, id, date, flag, user, text"),
         ([row(0, "a"), '"0","1","2"\n'], "row 2: not target, id"),
         ([row("x", "a")], "row 1: not target, id"),
-        ([row(0, "a"), row(3, "b")], "a target is 0, 2 or 4, found 3"),
+        ([row(0, "a"), row(3, "b")], "a target is 0, 2 or 4, found '3'"),
         ([row(0, "a"), row(0, "b" * 200_000)], "field larger than field limit"),
     ],
 )

@@ -22,6 +22,7 @@ from datadefense.experiments.set_problems import classes, odd_labels, problems
 from datadefense.experiments.warm_start import warm_start
 from datadefense.models.features import penultimate
 from datadefense.params import Layout, predictor
+from datadefense.plain import legible
 from datadefense.server import Server
 from datadefense.storage import write_text
 
@@ -109,7 +110,7 @@ def _print_strangest(source: DefenseSetSource, scores: Float[Tensor, " examples"
         table.add_column(column)
     for row in scores.sort(descending=True, stable=True).indices[:STRANGEST].tolist():
         known = "yes" if source.known_clean[row] else ""
-        origin = escape(source.provenance[row])
+        origin = escape(legible(source.provenance[row], 80))
         score, label = f"{float(scores[row]):.2f}", str(int(source.labels[row]))
-        table.add_row(escape(source.ids[row]), score, label, known, origin)
+        table.add_row(escape(legible(source.ids[row], 80)), score, label, known, origin)
     Console().print(table)

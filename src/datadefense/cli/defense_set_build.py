@@ -14,7 +14,7 @@ from datadefense.data.content import content_keys
 from datadefense.data.defense_folder import DefenseSetSource, write_defense_folder
 from datadefense.data.errors import DataError
 from datadefense.data.folder import existing
-from datadefense.data.image_files import from_file
+from datadefense.data.image_files import read_image_file
 from datadefense.examples import Examples
 from datadefense.experiments.assembly import CLEAN, POISONED
 from datadefense.experiments.kept_inputs import as_kept
@@ -125,13 +125,8 @@ def _from_suspects(chosen: Chosen, wanted: Wanted) -> DefenseSetSource:
 
 def _suspect(path: Path, like: Tensor, dataset: str) -> Tensor:
     """Return an image file's pixels in the form that a data set's images have."""
-    image = from_file(path.read_bytes(), str(path))
     channels, height, width = like.shape[1:]
-    if image.shape[1:] != (height, width):
-        raise DataError(
-            f"{path} is {image.shape[2]}x{image.shape[1]}, the images of {dataset} are "
-            f"{width}x{height}: bring it to that size"
-        )
+    image = read_image_file(path, (width, height))
     if channels == 1 and bool((image != image[:1]).any()):
         raise DataError(f"{path} is in colour, the images of {dataset} are grey")
     return image[:1].expand(channels, -1, -1) if image.shape[0] != channels else image

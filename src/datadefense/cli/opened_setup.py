@@ -13,6 +13,7 @@ from datadefense.experiments.experiment import Experiment
 from datadefense.experiments.kept_inputs import as_taken
 from datadefense.experiments.material import Material
 from datadefense.experiments.setups import experiment
+from datadefense.plain import legible
 from datadefense.settings import read_pairs
 
 
@@ -53,5 +54,5 @@ def tally(source: DefenseSetSource) -> str:
 
 
 def say(text: str) -> None:
-    """Print a line as it is."""
-    Console().print(text, highlight=False, soft_wrap=True, markup=False)
+    """Print a line as it is, less what a terminal would obey."""
+    Console().print(legible(text, 2000), highlight=False, soft_wrap=True, markup=False)

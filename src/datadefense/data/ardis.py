@@ -5,16 +5,20 @@ blanks: 784 pixel values a row from 0 to 255 (white digit on black, upright), an
 ten columns.
 """
 
+import io
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from datadefense.data.errors import DataError, one_line
+from datadefense.data.errors import DataError, refusing
+from datadefense.data.file_content import read_at_most
 from datadefense.examples import Examples
 
 SIDE, CLASSES = 28, 10
+MAX_BYTES = 1 << 28
+"""Most bytes of a file; the largest has about 90 million."""
 
 
 def read_ardis(images: Path, labels: Path) -> Examples:
@@ -34,17 +38,11 @@ def read_ardis(images: Path, labels: Path) -> Examples:
 
 
 def _read(path: Path, columns: int) -> NDArray[np.float32]:
-    if not path.is_file():
-        raise DataError(f"{path} is not a file")
-    try:
-        with path.open("rb") as file:
-            if not any(line.strip() for line in file):
-                raise DataError(f"{path} is empty")
-        table = np.loadtxt(path, dtype=np.float32, ndmin=2, comments=None)
-    except DataError:
-        raise
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} is not a table of numbers: {one_line(error)}") from error
+    content = read_at_most(path, MAX_BYTES)
+    if not content.strip():
+        raise DataError(f"{path} is empty")
+    with refusing(f"{path} is not a table of numbers"):
+        table = np.loadtxt(io.BytesIO(content), dtype=np.float32, ndmin=2, comments=None)
     if table.shape[1] != columns:
         raise DataError(f"{path} has {table.shape[1]} columns, expected {columns}")
     if not np.isfinite(table).all():

@@ -14,7 +14,7 @@ import torch
 from datadefense.data.dataset import PARQUET, SPLITS, Data, Dataset, FileLayout, Split, Texts
 from datadefense.data.datasets import DATASETS
 from datadefense.data.digests import digest
-from datadefense.data.errors import DataError
+from datadefense.data.errors import DataError, refusing
 from datadefense.data.folder import absence, data_folder, existing, files_of, locate
 from datadefense.data.hub import download
 from datadefense.data.parquet import count_rows, write_images, write_texts
@@ -57,7 +57,8 @@ def load(
     folder = data_folder(data_dir)
     located = locate(dataset, folder, split) if folder else None
     read, files = located if located else (dataset.read, download(dataset, folder, split))
-    data = _checked(dataset, files, read(files))
+    with refusing(f"{files[0]} cannot be read"):
+        data = _checked(dataset, files, read(files))
     unique = dataset.unique_test and split == "test" and duplicates == "drop"
     if not unique or not isinstance(data, Examples):
         return data
@@ -106,7 +107,8 @@ def check(name: str, data_dir: Path | None) -> Finding:
     digests: dict[Split, str] = {}
 
     def count(dataset: Dataset, layout: FileLayout, split: Split, files: tuple[Path, ...]) -> int:
-        data = _checked(dataset, files, layout.read(files))
+        with refusing(f"{files[0]} cannot be read"):
+            data = _checked(dataset, files, layout.read(files))
         digests[split] = digest(data)
         return len(data)
 
@@ -138,7 +140,8 @@ def import_dataset(name: str, source_dir: Path, target_dir: Path) -> tuple[Path,
         located = locate(dataset, source, split, dataset.official)
         if located is None:
             raise DataError(absence(dataset, source, split, dataset.official))
-        parts[split] = _checked(dataset, located[1], located[0](located[1]))
+        with refusing(f"{located[1][0]} cannot be read"):
+            parts[split] = _checked(dataset, located[1], located[0](located[1]))
     written: list[Path] = []
     for split, data in parts.items():
         path = target_dir / dataset.folder / f"{split}.parquet"
@@ -166,7 +169,8 @@ def _without(data: Examples, other: Examples) -> Examples:
 def _count(dataset: Dataset, layout: FileLayout, _split: Split, files: tuple[Path, ...]) -> int:
     if layout.name == PARQUET and dataset.column != "text":
         return count_rows(files)
-    return len(layout.read(files))
+    with refusing(f"{files[0]} cannot be read"):
+        return len(layout.read(files))
 
 
 def _find(

@@ -1,6 +1,7 @@
 """The contact sheet: every example of a defense set on one page, the strangest first."""
 
 import base64
+import hashlib
 import shlex
 from collections.abc import Sequence
 from html import escape
@@ -15,9 +16,9 @@ from datadefense.data.image_files import to_png
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1a202c; --paper: #fff; --faint: #667080; --line: #d5dae1;
-  --clean: #2f7d4f; --strange: #c8452d; }
+  --clean: #2f7d4f; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e7ebf0; --paper: #14181d; --faint: #93a0b0;
-  --line: #39424d; --clean: #6cc492; --strange: #f0826b; } }
+  --line: #39424d; --clean: #6cc492; } }
 body { font: 15px/1.4 system-ui, sans-serif; color: var(--ink); background: var(--paper);
   margin: 2rem auto; max-width: 1200px; padding: 0 1rem 4rem; }
 h1 { font-size: 1.4rem; } p { max-width: 70ch; }
@@ -27,11 +28,10 @@ label { border: 1px solid var(--line); border-top: 3px solid var(--line); border
   padding: .4rem; font-size: .8rem; overflow-wrap: anywhere; cursor: pointer; position: relative; }
 label.clean { border-top-color: var(--clean); } label:has(:checked) { outline: 2px solid; }
 img { width: 100%; image-rendering: pixelated; display: block; margin-bottom: .3rem; }
-b, i, .text, .bar, label code { display: block; } b { color: var(--clean); }
+b, i, .text, meter, label code { display: block; } b { color: var(--clean); }
 code, i { color: var(--faint); } code { font-size: .75rem; }
-.text { font-size: .95rem; margin: 0 2rem .3rem 0; } .texts .bar { max-width: 8rem; }
-.bar { margin: .2rem 0; height: 4px;
-  background: linear-gradient(to right, var(--strange) var(--gamma), var(--line) var(--gamma)); }
+.text { font-size: .95rem; margin: 0 2rem .3rem 0; } .texts meter { max-width: 8rem; }
+meter { margin: .2rem 0; height: .5rem; width: 100%; }
 input { position: absolute; right: .6rem; top: .6rem; margin: 0; }
 footer { position: fixed; inset: auto 0 0; background: var(--paper); padding: .6rem 1rem;
   border-top: 1px solid var(--line); overflow-wrap: anywhere; max-height: 30vh; overflow: auto; }
@@ -74,6 +74,7 @@ def render(
     layout = "images" if source.kind == "image" else "texts"
     return f"""<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="{_policy()}">
 <title>{name}: defense set</title><style>{STYLE}</style>
 <h1>Defense set {name}</h1>
 <p>{len(source)} examples, {known} known clean (green), {ranked}. Tick what you have looked at and
@@ -81,7 +82,7 @@ found clean, and run the command below.</p>
 <main class="{layout}">
 {cards}
 </main>
-<footer><code>datadefense defense-set mark {escape(shlex.quote(str(folder)))}</code></footer>
+<footer><code>datadefense defense-set mark -- {escape(shlex.quote(str(folder)))}</code></footer>
 <script>{SCRIPT}</script>
 </html>
 """
@@ -107,7 +108,19 @@ def _card(
 
 
 def _score(score: float) -> str:
-    return f'<br>gamma {score:.2f}<span class="bar" style="--gamma: {100 * score:.0f}%"></span>'
+    return f'<br>gamma {score:.2f}<meter value="{score:.2f}"></meter>'
+
+
+def _policy() -> str:
+    """Return a policy that lets the page's own style and script work, and its pictures, no more."""
+    script, style = (
+        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+        for text in (SCRIPT, STYLE)
+    )
+    return (
+        f"default-src 'none'; script-src {script}; style-src {style}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
 
 
 def _content(source: DefenseSetSource, place: int, texts: Sequence[str] | None) -> str:

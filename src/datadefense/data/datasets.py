@@ -18,12 +18,16 @@ from datadefense.data.dataset import (
     Split,
     Texts,
 )
-from datadefense.data.errors import DataError, one_line
+from datadefense.data.errors import DataError, refusing
+from datadefense.data.file_content import read_at_most
 from datadefense.data.idx import read_idx_examples
 from datadefense.data.parquet import read_images, read_texts
 from datadefense.data.safe_pickle import read_cifar, read_image_array
 from datadefense.data.sentiment140 import read_tweets_csv, read_tweets_parquet
 from datadefense.examples import Examples
+
+MAX_TEXT = 1 << 26
+"""Most bytes of a text that is read line by line."""
 
 
 def _read_pair(read: Callable[[Path, Path], Examples], files: Sequence[Path]) -> Examples:
@@ -41,10 +45,8 @@ def _read_tweets(files: Sequence[Path]) -> Texts:
 
 
 def _read_lines(files: Sequence[Path]) -> Texts:
-    try:
-        lines = files[0].read_text(encoding="utf-8").split("\n")
-    except (OSError, ValueError) as error:
-        raise DataError(f"{files[0]} is not a readable text: {one_line(error)}") from error
+    with refusing(f"{files[0]} is not a readable text"):
+        lines = read_at_most(files[0], MAX_TEXT).decode().split("\n")
     texts = [line.strip() for line in lines if line.strip()]
     if not texts:
         raise DataError(f"{files[0]} holds no texts")
@@ -55,8 +57,14 @@ def _read_labelled_texts(files: Sequence[Path]) -> Texts:
     return Texts(*read_texts(files, "text", "label"))
 
 
-def _images(image: str, label: str, channels: Literal[1, 3]) -> Reader:
-    return partial(read_images, image_column=image, label_column=label, channels=channels)
+def _images(image: str, label: str, channels: Literal[1, 3], side: int) -> Reader:
+    return partial(
+        read_images,
+        image_column=image,
+        label_column=label,
+        channels=channels,
+        size=(side, side),
+    )
 
 
 def _sizes(train: int, test: int) -> dict[Split, int]:
@@ -82,7 +90,7 @@ DATASETS: Mapping[str, Dataset] = {
         column="img",
         label_column="label",
         classes=10,
-        read=_images("img", "label", 3),
+        read=_images("img", "label", 3, 32),
         official=(
             FileLayout(
                 "CIFAR python batches",
@@ -116,7 +124,7 @@ DATASETS: Mapping[str, Dataset] = {
         column="img",
         label_column="fine_label",
         classes=100,
-        read=_images("img", "fine_label", 3),
+        read=_images("img", "fine_label", 3, 32),
         official=(
             FileLayout(
                 "CIFAR python batches",
@@ -148,7 +156,7 @@ DATASETS: Mapping[str, Dataset] = {
         column="image",
         label_column="label",
         classes=10,
-        read=_images("image", "label", 1),
+        read=_images("image", "label", 1, 28),
         official=(
             FileLayout(
                 "IDX",
@@ -179,7 +187,7 @@ DATASETS: Mapping[str, Dataset] = {
         column="image",
         label_column="label",
         classes=10,
-        read=_images("image", "label", 1),
+        read=_images("image", "label", 1, 28),
         official=(
             FileLayout(
                 "IDX",
@@ -196,7 +204,7 @@ DATASETS: Mapping[str, Dataset] = {
         column="image",
         label_column="label",
         classes=10,
-        read=_images("image", "label", 1),
+        read=_images("image", "label", 1, 28),
         official=(
             FileLayout(
                 "ARDIS text",
@@ -251,7 +259,7 @@ DATASETS: Mapping[str, Dataset] = {
         column="img",
         label_column="label",
         classes=10,
-        read=_images("img", "label", 3),
+        read=_images("img", "label", 3, 32),
         official=(
             FileLayout(
                 "pickled arrays",

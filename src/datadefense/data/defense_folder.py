@@ -14,13 +14,15 @@ from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int64
-from safetensors import SafetensorError, safe_open
+from safetensors.torch import load
 from torch import Tensor
 
-from datadefense.data.errors import DataError, one_line
+from datadefense.data.errors import DataError, refusing
+from datadefense.data.file_content import read_at_most
 from datadefense.data.image_files import extra, from_file, stack, to_png
 from datadefense.data.marks import MARKS, read_marks, write_marks
 from datadefense.data.parquet import column_names, read_texts
+from datadefense.data.parquet_table import check_growth, open_parquet, read_columns
 from datadefense.defense_set import DefenseSet, Inputs, content_ids
 from datadefense.examples import Examples
 from datadefense.storage import save_tensors, write_atomically
@@ -28,6 +30,9 @@ from datadefense.storage import save_tensors, write_atomically
 EXAMPLES, FEATURES = "examples.parquet", "features.safetensors"
 KINDS = ("image", "text", "tokens")
 Kind = Literal["image", "text", "tokens"]
+LONGEST_ID = 255
+MAX_FEATURES = 1 << 31
+"""Most bytes of a file of features."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,6 +133,11 @@ def read_defense_folder(folder: Path) -> DefenseSetSource:
     path = folder / EXAMPLES
     if not path.is_file():
         raise DataError(f"{folder} holds no defense set: there is no {EXAMPLES}")
+    with refusing(f"{path} cannot be used"):
+        return _read(folder, path)
+
+
+def _read(folder: Path, path: Path) -> DefenseSetSource:
     kind = _kind(path, column_names(path))
     ids, labels = read_texts(path, "id", "label")
     _check_ids(str(path), ids)
@@ -167,8 +177,11 @@ def _table(source: DefenseSetSource) -> Any:
 def _check_ids(where: str, ids: Sequence[str]) -> None:
     seen: set[str] = set()
     for one in ids:
-        if one.strip().splitlines() != [one]:
-            raise DataError(f"{where}: an id is one line without blanks at its ends, got {one!r}")
+        if not one or one != one.strip() or not one.isprintable() or len(one) > LONGEST_ID:
+            raise DataError(
+                f"{where}: an id has 1 to {LONGEST_ID} printable characters without blanks at its "
+                f"ends, got {one[:LONGEST_ID]!r}"
+            )
         if one in seen:
             raise DataError(f"{where}: the id {one!r} is there twice")
         seen.add(one)
@@ -185,11 +198,7 @@ def _kind(path: Path, names: Sequence[str]) -> str:
 
 
 def _column(path: Path, name: str, ids: Sequence[str]) -> Any:
-    arrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
-    try:
-        column = parquet.ParquetFile(path).read(columns=[name]).column(name)
-    except (OSError, ValueError, arrow.lib.ArrowException) as error:
-        raise DataError(f"{path} is not a readable parquet file: {one_line(error)}") from error
+    column = read_columns(path, open_parquet(path), [name]).column(name)
     if len(column) != len(ids):
         raise DataError(f"{path}: {name!r} has {len(column)} rows, there are {len(ids)} ids")
     return column
@@ -201,16 +210,22 @@ def _read_images(path: Path, ids: Sequence[str]) -> Tensor:
         raise DataError(f"{path}: 'image' must be a struct {{bytes, path}}, is {column.type}")
     places = [f"{path}, {one!r}" for one in ids]
     images: list[Tensor] = []
+    size: tuple[int, int] | None = None
     for struct, where in zip(column.to_pylist(), places, strict=True):
         content = (struct or {}).get("bytes")
         if not isinstance(content, bytes):
             raise DataError(f"{where}: the image has no bytes")
-        images.append(from_file(content, where))
-    return stack(images, places)
+        images.append(from_file(content, where, size))
+        if size is None:
+            height, width = images[0].shape[1:]
+            size = width, height
+            check_growth(str(path), 3 * width * height * len(ids), path.stat().st_size)
+    return stack(images)
 
 
 def _read_tokens(path: Path, ids: Sequence[str]) -> Tensor:
-    rows = _column(path, "tokens", ids).to_pylist()
+    with refusing(f"{path} is not a readable parquet file"):
+        rows = _column(path, "tokens", ids).to_pylist()
     length = len(rows[0]) if isinstance(rows[0], list) else 0
     for one, row in zip(ids, rows, strict=True):
         if not isinstance(row, list) or not all(type(word) is int for word in row):
@@ -219,23 +234,19 @@ def _read_tokens(path: Path, ids: Sequence[str]) -> Tensor:
             raise DataError(
                 f"{path}, {one!r}: tokens must have one length, found {len(row)} after {length}"
             )
-    try:
+    with refusing(f"{path}: tokens must fit into 32 bits"):
         return torch.tensor(rows, dtype=torch.int32)
-    except (RuntimeError, OverflowError) as error:
-        raise DataError(f"{path}: tokens must fit into 32 bits: {one_line(error)}") from error
 
 
 def _read_features(path: Path, ids: Sequence[str]) -> Tensor | None:
     if not path.exists():
         return None
-    try:
-        with safe_open(path, framework="pt") as file:
-            there = set(file.keys())
-            if missing := [one for one in ids if one not in there]:
-                raise DataError(f"{path} has no features of {missing[0]!r}")
-            rows = [file.get_tensor(one) for one in ids]
-    except (SafetensorError, OSError) as error:
-        raise DataError(f"{path} is not a readable safetensors file: {one_line(error)}") from error
+    content = read_at_most(path, MAX_FEATURES)
+    with refusing(f"{path} is not a readable safetensors file"):
+        tensors = load(content)
+        if missing := [one for one in ids if one not in tensors]:
+            raise DataError(f"{path} has no features of {missing[0]!r}")
+        rows = [tensors[one] for one in ids]
     shape = rows[0].shape
     for one, row in zip(ids, rows, strict=True):
         if row.ndim != 1 or row.shape != shape or not row.is_floating_point():

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,12 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from datadefense.data.errors import DataError, one_line
-from datadefense.data.parquet import FORMATS, MODES
+from datadefense.data.errors import DataError, refusing
+from datadefense.data.file_content import read_at_most
+from datadefense.data.image_header import MODES, Size, opened_image
+
+MAX_FILE = 1 << 26
+"""Most bytes of one image file."""
 
 
 def to_png(pixels: UInt8[Tensor, "channels height width"]) -> bytes:
@@ -22,29 +27,28 @@ def to_png(pixels: UInt8[Tensor, "channels height width"]) -> bytes:
     return buffer.getvalue()
 
 
-def from_file(content: bytes, where: str) -> UInt8[Tensor, "channels height width"]:
-    """Return the pixels of a PNG, JPEG or WEBP file; an error begins with ``where``."""
-    pillow = extra("PIL.Image")
-    try:
-        image = pillow.open(io.BytesIO(content), formats=FORMATS)
-        mode = image.mode
-        pixels = np.array(image.convert("L" if mode in ("L", "1") else "RGB"))
-    except Exception as error:  # pillow's decoders raise almost anything on broken bytes
-        raise DataError(f"{where}: broken image: {one_line(error)}") from error
-    if mode not in MODES:
-        raise DataError(f"{where}: cannot use an image of mode {mode}, save it as RGB")
+def from_file(
+    content: bytes, where: str, size: Size | None = None
+) -> UInt8[Tensor, "channels height width"]:
+    """Return the pixels of a PNG, JPEG or WEBP file; an error begins with ``where``.
+
+    ``size`` is (width, height) that the image must have: another is not decoded.
+    """
+    image = opened_image(extra("PIL.Image"), content, where, size)
+    if image.mode not in MODES:
+        raise DataError(f"{where}: cannot use an image of mode {image.mode}, save it as RGB")
+    with refusing(f"{where}: broken image"):
+        pixels = np.array(image.convert("L" if image.mode in ("L", "1") else "RGB"))
     return torch.from_numpy(np.atleast_3d(pixels)).permute(2, 0, 1)
 
 
-def stack(images: Sequence[Tensor], places: Sequence[str]) -> UInt8[Tensor, "n channels h w"]:
+def read_image_file(path: Path, size: Size) -> UInt8[Tensor, "channels height width"]:
+    """Return the pixels of an image file, which must have this (width, height)."""
+    return from_file(read_at_most(path, MAX_FILE), str(path), size)
+
+
+def stack(images: Sequence[Tensor]) -> UInt8[Tensor, "n channels h w"]:
     """Return images of one size as one tensor, with three channels if any has them."""
-    height, width = images[0].shape[1:]
-    for image, where in zip(images, places, strict=True):
-        if image.shape[1:] != (height, width):
-            raise DataError(
-                f"{where}: images must have one size, found {image.shape[2]}x{image.shape[1]} "
-                f"after {width}x{height}"
-            )
     channels = max(image.shape[0] for image in images)
     return torch.stack([image.expand(channels, -1, -1) for image in images])
 

@@ -1,7 +1,12 @@
-"""Marks of a defense set in a spreadsheet: id, known_clean (yes or no) and note."""
+"""Marks of a defense set in a spreadsheet: id, known_clean (yes or no) and note.
+
+A spreadsheet runs a cell that begins like a formula. Where an id or a note has such a beginning,
+an apostrophe is written before it, which is taken away again on reading.
+"""
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,10 +15,15 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from datadefense.data.errors import DataError, one_line
+from datadefense.data.file_content import read_at_most
 from datadefense.storage import write_text
 
 MARKS = "marks.csv"
 COLUMNS = ("id", "known_clean", "note")
+MAX_BYTES = 1 << 26
+"""Most bytes of the file."""
+_FORMULA = re.compile(r"""((?:^|[,;\t\r\n"])[^\S\t\r\n]*)('*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])""")
+"""Where a cell may begin, whatever a spreadsheet takes for a separator, and a formula follows."""
 
 
 def write_marks(
@@ -24,7 +34,7 @@ def write_marks(
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(COLUMNS)
     known = ("yes" if one else "no" for one in known_clean.tolist())
-    rows.writerows(zip(ids, known, notes, strict=True))
+    rows.writerows(zip(map(_disarmed, ids), known, map(_disarmed, notes), strict=True))
     write_text(folder / MARKS, text.getvalue())
 
 
@@ -47,14 +57,23 @@ def read_marks(path: Path, ids: Sequence[str]) -> tuple[Tensor, tuple[str, ...]]
     return torch.tensor([marks[one][0] for one in ids]), tuple(marks[one][1] for one in ids)
 
 
+def _disarmed(text: str) -> str:
+    """Return a text that no spreadsheet takes for a formula."""
+    return _FORMULA.sub(r"\1'\2", text)
+
+
+def _rearmed(text: str) -> str:
+    """Return the text that ``_disarmed`` was given."""
+    return _FORMULA.sub(lambda found: found[1] + found[2][1:], text)
+
+
 def _lines(path: Path) -> Iterator[tuple[int, str, str, str]]:
     """Yield each line's number, id, mark and note, however a spreadsheet has separated them."""
+    content = read_at_most(path, MAX_BYTES)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8: save it as CSV in UTF-8") from error
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     separator = max(",;\t", key=text.partition("\n")[0].count)
     rows = csv.reader(io.StringIO(text), delimiter=separator)
     try:
@@ -70,6 +89,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str, str, str]]:
                 )
             if any(cells):
                 named = dict(zip(names, [*cells, "", ""], strict=False))
-                yield rows.line_num, named["id"], named["known_clean"], named["note"]
+                one, note = _rearmed(named["id"]), _rearmed(named["note"])
+                yield rows.line_num, one, named["known_clean"], note
     except csv.Error as error:
         raise DataError(f"{path}, line {rows.line_num}: {one_line(error)}") from error

@@ -19,12 +19,18 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from datadefense.data.cache import cache_folder
-from datadefense.data.errors import DataError, one_line
+from datadefense.data.errors import DataError, one_line, refusing
+from datadefense.data.image_header import MODES, Size, opened_image
+from datadefense.data.parquet_table import (
+    arrow_module,
+    check_growth,
+    extra_missing,
+    open_parquet,
+    read_table,
+)
 from datadefense.examples import Examples
 from datadefense.storage import save_tensors, write_atomically
 
-FORMATS = ("WEBP", "PNG", "JPEG")
-MODES = ("RGB", "L", "1", "P")
 CACHE_FORMAT = "datadefense-images-1"
 
 
@@ -34,19 +40,23 @@ def read_images(
     label_column: str,
     *,
     channels: Literal[1, 3] | None = None,
+    size: Size | None = None,
 ) -> Examples:
     """Read images of one size as uint8 [N, C, H, W], and their labels as int64.
 
-    A set in which every image is grey has one channel, however its files store it; ``channels``
-    asks for a number of them instead (1 is an error if there is colour).
+    ``size`` is the width and height that they must have; by default, that of the first. A set in
+    which every image is grey has one channel, however its files store it; ``channels`` asks for a
+    number of them instead (1 is an error if there is colour).
     """
     files = _files(paths)
     stored = _cache_file(files, (image_column, label_column))
     examples = _from_cache(stored)
     if examples is None:
-        examples = _read_images(files, image_column, label_column)
+        examples = _read_images(files, image_column, label_column, size)
         _to_cache(stored, examples)
-    found = examples.inputs.shape[1]
+    found, height, width = examples.inputs.shape[1:]
+    if size not in (None, (width, height)):  # a cache that another reader has filled
+        raise DataError(f"{_names(files)}: found images of {width}x{height}, expected {size}")
     if channels == 1 and found == 3:
         raise DataError(f"{_names(files)}: expected grey images, found colour")
     if channels == 3 and found == 1:
@@ -61,11 +71,9 @@ def read_texts(
     texts: list[str] = []
     labels: list[Tensor] = []
     for path in _files(paths):
-        table = _read_table(path, text_column, label_column)
-        try:
+        table = read_table(path, text_column, label_column)
+        with refusing(f"{path}: {text_column!r} holds broken text"):
             column = table.column(text_column).to_pylist()
-        except ValueError as error:
-            raise DataError(f"{path}: {text_column!r} holds broken text: {error}") from error
         if not all(isinstance(text, str) for text in column):
             raise DataError(f"{path}: {text_column!r} must hold a text in every row")
         texts += column
@@ -75,12 +83,12 @@ def read_texts(
 
 def column_names(path: Path) -> list[str]:
     """Return the names of a file's columns, without reading them."""
-    return list(_open(path).schema_arrow.names)
+    return list(open_parquet(path).schema_arrow.names)
 
 
 def count_rows(paths: Path | Sequence[Path]) -> int:
     """Return the number of rows by the files' own statement, without reading them."""
-    return sum(int(_open(path).metadata.num_rows) for path in _files(paths))
+    return sum(int(open_parquet(path).metadata.num_rows) for path in _files(paths))
 
 
 def write_images(path: Path, examples: Examples, image_column: str, label_column: str) -> None:
@@ -88,7 +96,7 @@ def write_images(path: Path, examples: Examples, image_column: str, label_column
     try:
         from PIL import Image  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise _extra_missing(error) from error
+        raise extra_missing(error) from error
     contents: list[dict[str, object]] = []
     for pixels in examples.inputs.permute(0, 2, 3, 1).squeeze(-1).numpy():
         buffer = io.BytesIO()
@@ -114,65 +122,30 @@ def _names(files: tuple[Path, ...]) -> str:
     return str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
 
 
-def _extra_missing(error: ImportError) -> DataError:
-    return DataError(f"this data needs {error.name}: pip install 'datadefense[data]'")
-
-
-def _arrow() -> Any:
-    try:
-        import pyarrow.parquet  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise _extra_missing(error) from error
-    return pyarrow
-
-
-def _open(path: Path) -> Any:
-    arrow = _arrow()
-    if not path.is_file():
-        raise DataError(f"{path} is not a file")
-    try:
-        return arrow.parquet.ParquetFile(path)
-    except (OSError, ValueError, arrow.lib.ArrowException) as error:
-        raise DataError(f"{path} is not a readable parquet file: {one_line(error)}") from error
-
-
-def _read_table(path: Path, column: str, label_column: str) -> Any:
-    arrow, file = _arrow(), _open(path)
-    schema = file.schema_arrow
-    for name in (column, label_column):
-        if name not in schema.names:
-            raise DataError(f"{path} has no column {name!r}; it has: {', '.join(schema.names)}")
-    if not arrow.types.is_integer(schema.field(label_column).type):
-        raise DataError(f"{path}: {label_column!r} must hold integers")
-    try:
-        table = file.read(columns=[column, label_column])
-    except (OSError, ValueError, arrow.lib.ArrowException) as error:
-        raise DataError(f"{path} is not a readable parquet file: {one_line(error)}") from error
-    if table.num_rows == 0:
-        raise DataError(f"{path} has no rows")
-    return table
-
-
 def _labels(path: Path, table: Any, label_column: str) -> Tensor:
     column = table.column(label_column)
     if column.null_count:
         raise DataError(f"{path}: {label_column!r} has {column.null_count} empty rows")
-    return torch.from_numpy(column.to_numpy().astype(np.int64))
+    with refusing(f"{path}: {label_column!r} holds no labels"):
+        return torch.from_numpy(column.to_numpy().astype(np.int64))
 
 
-def _read_images(files: tuple[Path, ...], image_column: str, label_column: str) -> Examples:
+def _read_images(
+    files: tuple[Path, ...], image_column: str, label_column: str, size: Size | None
+) -> Examples:
     images: list[Tensor] = []
     labels: list[Tensor] = []
     for path in files:
-        table = _read_table(path, image_column, label_column)
+        table = read_table(path, image_column, label_column)
         kind = table.schema.field(image_column).type
         if not hasattr(kind, "get_field_index") or kind.get_field_index("bytes") < 0:
             raise DataError(f"{path}: {image_column!r} must be a struct {{bytes, path}}, is {kind}")
-        contents = [
-            content for chunk in table.column(image_column).chunks
-            for content in chunk.field("bytes").to_pylist()
-        ]  # fmt: skip
-        images.append(_decode(path, contents))
+        with refusing(f"{path} is not a readable parquet file"):
+            contents = [
+                content for chunk in table.column(image_column).chunks
+                for content in chunk.field("bytes").to_pylist()
+            ]  # fmt: skip
+        images.append(_decode(path, contents, size))
         labels.append(_labels(path, table, label_column))
     sizes = {tuple(part.shape[2:]) for part in images}
     if len(sizes) > 1:
@@ -183,35 +156,27 @@ def _read_images(files: tuple[Path, ...], image_column: str, label_column: str) 
     return Examples(inputs, torch.cat(labels))
 
 
-def _decode(path: Path, contents: list[object]) -> UInt8[Tensor, "n 3 h w"]:
+def _decode(path: Path, contents: list[object], size: Size | None) -> UInt8[Tensor, "n 3 h w"]:
     try:
         from PIL import Image  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise _extra_missing(error) from error
-    width = height = 0
+        raise extra_missing(error) from error
     decoded = np.empty((0, 3, 0, 0), np.uint8)
     for row, content in enumerate(contents):
+        where = f"{path}, row {row}"
         if not isinstance(content, bytes):
-            raise DataError(f"{path}, row {row}: the image has no bytes")
-        try:
-            image = Image.open(io.BytesIO(content), formats=FORMATS)
-            if row == 0:
-                width, height = image.size
-                decoded = np.empty((len(contents), 3, height, width), np.uint8)
-            if image.size != (width, height):
-                raise DataError(
-                    f"{path}, row {row}: images must have one size, "
-                    f"found {image.width}x{image.height} after {width}x{height}"
-                )
-            if image.mode not in MODES:
-                raise DataError(f"{path}, row {row}: cannot use an image of mode {image.mode}")
+            raise DataError(f"{where}: the image has no bytes")
+        image = opened_image(Image, content, where, size)
+        if image.mode not in MODES:
+            raise DataError(f"{where}: cannot use an image of mode {image.mode}")
+        if row == 0:
+            size = width, height = image.size
+            check_growth(str(path), 3 * width * height * len(contents), path.stat().st_size)
+            decoded = np.empty((len(contents), 3, height, width), np.uint8)
+        with refusing(f"{where}: broken image"):
             pixels = (image if image.mode == "RGB" else image.convert("RGB")).tobytes()
             flat = np.frombuffer(pixels, np.uint8)
             decoded[row] = flat.reshape(height, width, 3).transpose(2, 0, 1)
-        except DataError:
-            raise
-        except Exception as error:  # pillow's decoders raise almost anything on broken bytes
-            raise DataError(f"{path}, row {row}: broken image: {one_line(error)}") from error
     return torch.from_numpy(decoded)
 
 
@@ -248,7 +213,7 @@ def _to_cache(path: Path, examples: Examples) -> None:
 
 
 def _write(path: Path, columns: Mapping[str, Any], image_column: str | None) -> None:
-    arrow = _arrow()
+    arrow = arrow_module()
     image = arrow.struct([("bytes", arrow.binary()), ("path", arrow.string())])
     arrays = {
         name: arrow.array(column, image if name == image_column else None)

@@ -6,6 +6,7 @@ are left out; the others are labelled 0 and 1.
 """
 
 import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,9 +14,13 @@ import torch
 from torch import Tensor
 
 from datadefense.data.errors import DataError, one_line
+from datadefense.data.file_content import opened
 from datadefense.data.parquet import column_names, read_texts
 
 NEGATIVE, NEUTRAL, POSITIVE = 0, 2, 4
+TARGETS = {str(target): target for target in (NEGATIVE, NEUTRAL, POSITIVE)}
+MAX_BYTES = 1 << 30
+"""Most bytes of a CSV; the largest has 239 million."""
 COLUMNS = ("target", "id", "date", "flag", "user", "text")
 
 Tweets = tuple[list[str], Tensor, list[str] | None]
@@ -23,24 +28,21 @@ Tweets = tuple[list[str], Tensor, list[str] | None]
 
 def read_tweets_csv(path: Path) -> Tweets:
     """Read an official CSV: texts, labels 0 or 1, and who wrote them."""
-    if not path.is_file():
-        raise DataError(f"{path} is not a file")
     targets: list[int] = []
     texts: list[str] = []
     users: list[str] = []
     number = 0
-    try:
-        with path.open(encoding="latin-1", newline="") as file:
+    with opened(path, MAX_BYTES) as plain:
+        file = io.TextIOWrapper(plain, encoding="latin-1", newline="")
+        try:
             for number, row in enumerate(csv.reader(file), start=1):  # noqa: B007
                 target, _, _, _, user, text = row
-                targets.append(int(target))
+                targets.append(_target(target))
                 users.append(user)
                 texts.append(text)
-    except (csv.Error, ValueError) as error:
-        expected = ", ".join(COLUMNS)
-        raise DataError(f"{path}, row {number}: not {expected}: {one_line(error)}") from error
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {one_line(error)}") from error
+        except (csv.Error, ValueError) as error:
+            expected = ", ".join(COLUMNS)
+            raise DataError(f"{path}, row {number}: not {expected}: {one_line(error)}") from error
     return _without_neutral(path, texts, torch.tensor(targets, dtype=torch.int64), users)
 
 
@@ -51,6 +53,12 @@ def read_tweets_parquet(paths: Path | Sequence[Path]) -> Tweets:
     named = all("user" in column_names(path) for path in files)
     users = read_texts(files, "user", "sentiment")[0] if named else None
     return _without_neutral(files[0], texts, targets, users)
+
+
+def _target(text: str) -> int:
+    if text not in TARGETS:
+        raise ValueError(f"a target is 0, 2 or 4, found {text[:40]!r}")
+    return TARGETS[text]
 
 
 def _without_neutral(
