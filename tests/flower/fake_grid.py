@@ -60,11 +60,14 @@ def failing(code=2, reason="out of order"):
 
 
 class FakeGrid(Grid):
-    """Nodes by number; one that is None is connected and never answers."""
+    """Nodes by number; one that is None is connected and never answers.
+
+    A node returns its reply, or a function that the grid calls when the reply is fetched.
+    """
 
     def __init__(self, nodes):
         self.nodes, self._ids = dict(nodes), itertools.count(1)
-        self.asked, self.rounds = [], []
+        self.asked, self.rounds, self.letters = [], [], {}
 
     def set_run(self, run):
         raise NotImplementedError
@@ -76,18 +79,27 @@ class FakeGrid(Grid):
     def create_message(self, *_):
         raise NotImplementedError
 
-    push_messages = pull_messages = create_message
-
     def get_node_ids(self):
         return list(self.nodes)
 
-    def send_and_receive(self, messages, *, timeout=None):
-        replies = []
+    def push_messages(self, messages):
+        numbers = []
         for message in messages:
-            message.metadata.__dict__["_message_id"] = str(next(self._ids))
-            self.asked.append(message)
-            self.rounds.append(message.content["config"]["server-round"])
+            numbers.append(str(next(self._ids)))
+            message.metadata.__dict__["_message_id"] = numbers[-1]
+            self.note(message)
             node = self.nodes.get(message.metadata.dst_node_id)
             if node is not None:
-                replies.append(node(message))
-        return replies
+                self.letters[numbers[-1]] = node(message)
+        return numbers
+
+    def note(self, message):
+        self.asked.append(message)
+        self.rounds.append(message.content["config"]["server-round"])
+
+    def pull_messages(self, message_ids):
+        found = [self.letters.pop(one) for one in message_ids if one in self.letters]
+        return [letter() if callable(letter) else letter for letter in found]
+
+    def send_and_receive(self, messages, *, timeout=None):
+        return self.pull_messages(self.push_messages(messages))

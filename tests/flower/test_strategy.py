@@ -23,7 +23,7 @@ def started(nodes, defense="fedavg", rounds=1, start=START, **choices):
     """Run some rounds and return the grid and the result."""
     grid = FakeGrid(nodes)
     strategy = DefendedStrategy(defense, wait_seconds=0, **choices)
-    return grid, strategy.start(grid, record(start), rounds)
+    return grid, strategy.start(grid, record(start), rounds, timeout=0)
 
 
 def values(result):

@@ -1,13 +1,15 @@
 """Nodes as workers: the same bits as ours, jobs that fail elsewhere, and jobs that fail always."""
 
 import dataclasses
+import math
 
 import pytest
 import torch
-from flwr.app import Context, Message, MessageType, RecordDict
+from flwr.app import ConfigRecord, Context, Message, MessageType, RecordDict
 from flwr.serverapp.strategy import FedAvg
 from tests.experiments.quick import quick
 from tests.flower.fake_grid import FakeGrid, failing, record, reply
+from tests.flower.hostile import Hostile
 
 from datadefense.defenses import create
 from datadefense.experiments.assembly import assemble
@@ -28,14 +30,8 @@ CONTEXT = Context(1, 1, {}, RecordDict(), {"data": ""})
 class JobGrid(FakeGrid):
     """A grid whose messages are jobs."""
 
-    def send_and_receive(self, messages, *, timeout=None):
-        replies = []
-        for message in messages:
-            message.metadata.__dict__["_message_id"] = str(next(self._ids))
-            self.asked.append(message)
-            if (node := self.nodes[message.metadata.dst_node_id]) is not None:
-                replies.append(node(message))
-        return replies
+    def note(self, message):
+        self.asked.append(message)
 
 
 def working(message):
@@ -93,6 +89,19 @@ def test_what_a_node_does_not_answer_goes_to_another(setting, builtin, bad):
     assert torch.equal(progress.params, builtin[0][1].params)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_one_node_replies_the_others_do_its_jobs(setting, builtin, seed):
+    hostile = Hostile(seed)
+
+    def node(message):
+        message.content["config"] = ConfigRecord({"server-round": 1})
+        return hostile.reply(message)
+
+    pool = pool_of(setting, {1: working, 2: node, 3: working})
+    [(_, progress)] = rounds_of(setting, pool, 1)
+    assert torch.equal(progress.params, builtin[0][1].params)
+
+
 def test_a_job_that_every_node_fails_ends_the_run_and_says_whose(setting):
     pool = pool_of(setting, {1: failing(), 2: failing()})
     with pytest.raises(WorkerError, match=f"{MOST_TRIES} nodes gave no update for clients"):
@@ -101,16 +110,9 @@ def test_a_job_that_every_node_fails_ends_the_run_and_says_whose(setting):
 
 def test_a_job_comes_back_from_its_message(setting):
     federation = setting[1]
-    asked = []
-
-    class Listening(JobGrid):
-        def send_and_receive(self, messages, *, timeout=None):
-            asked.extend(messages)
-            return super().send_and_receive(messages, timeout=timeout)
-
-    pool = GridPool(federation, Listening({1: working}), write_toml(setting[0]))
-    rounds_of(setting, pool, 2)
-    jobs = [read_job(message)[0] for message in asked]
+    grid = JobGrid({1: working})
+    rounds_of(setting, GridPool(federation, grid, write_toml(setting[0])), 2)
+    jobs = [read_job(message)[0] for message in grid.asked]
     people = [person for index in (1, 2) for person in federation.participants(index)]
     assert {(job.index, job.person) for job in jobs} >= {(2, person) for person in people[7:]}
     attacker = next(job for job in jobs if job.person.attacks)
@@ -171,7 +173,9 @@ def test_the_strategy_makes_the_models_that_our_simulator_makes(setting, sends, 
         assert apart <= (1e-6 if sends == "models" else 0)
 
 
-def test_a_reply_of_another_form_is_refused(setting):
+@pytest.fixture
+def asked(setting):
+    """A message of a job, and the board that its update goes to."""
     federation = setting[1]
     board = Pool(federation).board
     job = train_jobs(federation, 1, federation.participants(1))[0]
@@ -181,6 +185,21 @@ def test_a_reply_of_another_form_is_refused(setting):
         message_type=MessageType.TRAIN,
     )
     message.metadata.__dict__["_message_id"] = "1"
+    return message, board
+
+
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, -1.0, 2**63, [1.0], "none"])
+def test_seconds_that_cannot_be_are_taken_for_0(asked, seconds):
+    message, board = asked
+    update = torch.full_like(board.updates[0], 0.5)
+    told = {} if seconds == "none" else {"seconds": seconds}
+    answer = reply(message, {"update": update.numpy()}, **told)
+    assert read_update(answer, board.updates[0]).seconds == 0.0
+    assert torch.equal(board.updates[0], update)
+
+
+def test_a_reply_of_another_form_is_refused(asked):
+    message, board = asked
     for bad in (reply(message, {"update": torch.ones(3)}), failing()(message)):
         with pytest.raises(ValueError, match="the update is|error 2"):
             read_update(bad, board.updates[0])

@@ -1,13 +1,16 @@
 """The audit trail: one line of JSON a round, with each node's verdict, weight and features."""
 
 import dataclasses
+import itertools
 import json
+import math
 import os
 import time
 from pathlib import Path
 from typing import Any
 
 from datadefense.flower.cost import Cost
+from datadefense.flower.nodes import logger
 from datadefense.gate import Admission
 from datadefense.round import Aggregate
 from datadefense.storage import write_text
@@ -45,32 +48,75 @@ def audit_line(
     rest = {
         key: value for key, value in result.report.items() if key not in ("reasons", "rejected")
     }
-    return {
-        "round": index,
-        "time": time.time(),
-        "cost": dataclasses.asdict(cost),
-        "nodes": nodes,
-        "report": rest,
-    }
+    line: dict[str, Any] = finite(
+        {
+            "round": index,
+            "time": time.time(),
+            "cost": dataclasses.asdict(cost),
+            "nodes": nodes,
+            "report": rest,
+        }
+    )
+    return line
+
+
+def finite(value: Any) -> Any:
+    """Return plain values with None for each number that JSON has no word for.
+
+    >>> finite({"a": [1.0, float("nan")], "b": float("inf")})
+    {'a': [1.0, None], 'b': None}
+    """
+    if isinstance(value, dict):
+        return {key: finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def append_line(path: Path, line: dict[str, Any]) -> None:
     """Add a line to the trail, on the disk before this returns."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(line, allow_nan=False) + "\n"
     with path.open("a", encoding="utf-8") as trail:
-        trail.write(json.dumps(line) + "\n")
+        trail.write(text)
         trail.flush()
         os.fsync(trail.fileno())
 
 
-def drop_after(path: Path, last: int) -> None:
-    """Take out lines of rounds after ``last``, which will be run again, and one that is cut off."""
+def settle_trail(path: Path, last: int, *, begun: bool) -> None:
+    """Bring the trail to the state of its run, which has seen ``last`` rounds if it has ``begun``.
+
+    A run that was cut off can have written one line more than its state knows, perhaps not to its
+    end: that round is run again, and its line goes. Any other line without a round of the state is
+    of a run whose state is lost: the whole trail is then put aside, and nothing of it is deleted.
+    """
     if not path.exists():
         return
-    lines = path.read_text(encoding="utf-8").splitlines()
-    kept = [line for line in lines if 0 < _round_of(line) <= last]
-    if kept != lines:
-        write_text(path, "".join(line + "\n" for line in kept))
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    numbers = [_round_of(line) for line in lines]
+    if numbers and numbers[-1] == 0 and not text.endswith("\n"):
+        numbers[-1] = last + 1  # cut off: the round that was being written
+    strange = [number for number in numbers if not 0 < number <= last + 1]
+    if strange or (lines and not begun):
+        aside = _free_name(path)
+        write_text(aside, text)
+        logger.warning(
+            "%s has %d lines, the state beside it %d rounds: the trail as it was is now in %s",
+            path,
+            len(lines),
+            last,
+            aside.name,
+        )
+    kept = [line for line, number in zip(lines, numbers, strict=True) if 0 < number <= last]
+    settled = "".join(line + "\n" for line in kept)
+    if settled != text:
+        write_text(path, settled)
+
+
+def _free_name(path: Path) -> Path:
+    """Return audit.1.jsonl of audit.jsonl, or the first number that is not taken."""
+    names = (path.with_name(f"{path.stem}.{n}{path.suffix}") for n in itertools.count(1))
+    return next(name for name in names if not name.exists())
 
 
 def _round_of(line: str) -> int:

@@ -4,11 +4,11 @@ import copy
 import logging
 import time
 from collections.abc import Iterable
-from typing import Any
 
-from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
+
+from datadefense.flower.wrapped_grid import WrappedGrid
 
 logger = logging.getLogger("flwr.datadefense")
 """A child of Flower's logger: what is said here is shown and streamed with the run's log."""
@@ -37,52 +37,19 @@ def wait_for_nodes(grid: Grid, wanted: int, least: int, seconds: float) -> list[
     return nodes
 
 
-class Present(Grid):
+class Present(WrappedGrid):
     """A grid on which the given nodes are connected, whatever happens meanwhile.
 
     Flower's strategies wait without a limit if a node leaves while they choose.
     """
 
     def __init__(self, grid: Grid, nodes: list[int]) -> None:
-        self._grid, self._nodes = grid, nodes
+        super().__init__(grid)
+        self._nodes = nodes
 
     def get_node_ids(self) -> Iterable[int]:
         """Return the nodes."""
         return list(self._nodes)
-
-    def set_run(self, run: Any) -> None:
-        """Leave that to the grid."""
-        self._grid.set_run(run)
-
-    @property
-    def run(self) -> Any:
-        """Return the grid's run."""
-        return self._grid.run
-
-    def create_message(
-        self,
-        content: RecordDict,
-        message_type: str,
-        dst_node_id: int,
-        group_id: str,
-        ttl: float | None = None,
-    ) -> Message:
-        """Leave that to the grid."""
-        return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
-
-    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        """Leave that to the grid."""
-        return self._grid.push_messages(messages)
-
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        """Leave that to the grid."""
-        return self._grid.pull_messages(message_ids)
-
-    def send_and_receive(
-        self, messages: Iterable[Message], *, timeout: float | None = None
-    ) -> Iterable[Message]:
-        """Leave that to the grid."""
-        return self._grid.send_and_receive(messages, timeout=timeout)
 
 
 MINIMA = ("min_available_nodes", "min_train_nodes", "min_evaluate_nodes")

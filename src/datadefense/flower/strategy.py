@@ -3,7 +3,8 @@
 import dataclasses
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -11,7 +12,6 @@ from typing import Any, get_args
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg, Result, Strategy
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from datadefense.defended_round import defend
@@ -20,32 +20,21 @@ from datadefense.defenses import create
 from datadefense.defenses.base import Defense
 from datadefense.examples import Examples
 from datadefense.flower.arrays import make_record, read_record
-from datadefense.flower.audit import append_line, audit_line, drop_after
+from datadefense.flower.audit import audit_line
 from datadefense.flower.cost import Cost
+from datadefense.flower.folder import Kept, keep_round, one_writer, take_up
+from datadefense.flower.metrics import agreeing, averaged, first_contents
 from datadefense.flower.nodes import Present, content_with, logger, wait_for_nodes, wanted_nodes
-from datadefense.flower.replies import agreeing, contents_of, submission_of
+from datadefense.flower.post import Post
+from datadefense.flower.replies import Reply, addresses, by_node, submission_of
 from datadefense.gate import Admission, Gate, Sends
 from datadefense.memory import peak_memory_mb
 from datadefense.params import BufferPolicy, Layout, predictor
-from datadefense.round import Aggregate
+from datadefense.round import Aggregate, ClientId
 from datadefense.server import Server
 from datadefense.settings import number, one_of, whole
 from datadefense.spill import Spill
-from datadefense.storage import load_state, save_state
 from datadefense.verdicts import excluded
-
-STATE, TRAIL = "state.safetensors", "audit.jsonl"
-"""Files of a strategy's folder."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Kept:
-    """Where a run stands after a round: all that is needed to go on from here."""
-
-    params: Float[Tensor, " dim"]
-    state: Any
-    round: int
-    seed: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -57,6 +46,7 @@ class Desk:
     buffers: dict[str, Tensor]
     kept: Kept
     sent: list[Message]
+    evaluated: list[Message]
 
 
 class DefendedStrategy(Strategy):
@@ -82,7 +72,7 @@ class DefendedStrategy(Strategy):
         min_nodes: fewest nodes that a round is run with; below, the run ends with an error.
         wait_seconds: how long to wait for the nodes that ``inner`` wants, each round.
         folder: where state and audit trail are kept; None keeps nothing. A run that finds a state
-            there goes on from it.
+            there goes on from it; a folder that another strategy is at work in is refused.
         tell: called with each line of the audit trail, for a dashboard; see
             `datadefense.flower.prometheus`. Whatever it raises is logged, and the run goes on.
         spill: where a matrix of updates goes that is too large for memory; None keeps it there.
@@ -124,6 +114,7 @@ class DefendedStrategy(Strategy):
         self.arrays_key = str(getattr(self.inner, "arrayrecord_key", "arrays"))
         self.count_key = str(getattr(self.inner, "weighted_by_key", "num-examples"))
         self._desk: Desk | None = None
+        self._held = ExitStack()
         self._before = 0
 
     def summary(self) -> None:
@@ -142,8 +133,37 @@ class DefendedStrategy(Strategy):
         evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
     ) -> Result:
         """Run the rounds as Flower does; with a state in the folder, those that are left."""
+        self.close()
+        try:
+            return self._started(
+                Post(grid),
+                initial_arrays,
+                num_rounds,
+                timeout,
+                train_config,
+                evaluate_config,
+                evaluate_fn,
+            )
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Let others have the folder. `start` does so by itself in the end."""
+        self._desk = None
+        self._held.close()
+
+    def _started(  # noqa: PLR0917 - the signature is Flower's
+        self,
+        grid: Grid,
+        initial_arrays: ArrayRecord,
+        num_rounds: int,
+        timeout: float,
+        train_config: ConfigRecord | None,
+        evaluate_config: ConfigRecord | None,
+        evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None,
+    ) -> Result:
         self._desk = self._open(initial_arrays)
-        before = self._before = self._desk.kept.round
+        before = self._before
         arrays = initial_arrays if before == 0 else self._record(self._desk)
         if before:
             logger.warning("going on after round %d of %s", before, self.folder)
@@ -187,11 +207,8 @@ class DefendedStrategy(Strategy):
             raise RuntimeError("aggregate_train was called before configure_train")
         began = time.perf_counter()
         index = server_round + self._before
-        sent = {one.metadata.message_id: one.metadata.dst_node_id for one in desk.sent}
-        came = sorted(replies, key=lambda reply: reply.metadata.src_node_id)
-        submissions = (
-            submission_of(reply, sent, self.arrays_key, self.count_key) for reply in came
-        )
+        came = by_node(replies, addresses(desk.sent))
+        submissions = (submission_of(reply, self.arrays_key, self.count_key) for reply in came)
         admission = desk.gate.admit(index, desk.kept.params, submissions, expected=len(desk.sent))
         result = defend(self.defense, desk.kept.state, admission, desk.kept.params, desk.server)
         cost = Cost(time.perf_counter() - began, peak_memory_mb())
@@ -212,21 +229,38 @@ class DefendedStrategy(Strategy):
         nodes = sorted(grid.get_node_ids())
         inner = content_with(self.inner, len(nodes))
         index = server_round + self._before
-        return inner.configure_evaluate(index, arrays, config, Present(grid, nodes))
+        messages = list(inner.configure_evaluate(index, arrays, config, Present(grid, nodes)))
+        if self._desk is not None:
+            self._desk.evaluated = messages
+        return messages
 
     def aggregate_evaluate(
         self, server_round: int, replies: Iterable[Message]
     ) -> MetricRecord | None:
-        """Let the inner strategy average the metrics that agree in form."""
-        came = [reply for reply in replies if not reply.has_error()]
-        good = {id(one) for one in agreeing([reply.content for reply in came], self.count_key)}
-        agreed = [reply for reply in came if id(reply.content) in good]
+        """Let the inner strategy average the metrics that agree in form; it may fail to."""
+        index = server_round + self._before
+        sent = addresses(self._desk.evaluated if self._desk is not None else ())
+        came = by_node(replies, sent)
+        contents = list(first_contents(came).values())
+        agreed = agreeing(contents, self.count_key, self.max_examples)
         if len(agreed) < len(came):
-            logger.warning("%d evaluations do not fit the rest", len(came) - len(agreed))
-        return self.inner.aggregate_evaluate(server_round + self._before, agreed)
+            logger.warning(
+                "round %d: %d of %d evaluations are left out: an error, another form than the "
+                "rest, or a count of examples beyond 1..%d",
+                index,
+                len(came) - len(agreed),
+                len(came),
+                self.max_examples,
+            )
+        return averaged(
+            f"evaluations of round {index}",
+            lambda: self.inner.aggregate_evaluate(index, agreed),
+        )
 
     def _open(self, arrays: ArrayRecord) -> Desk:
-        """Read the first model, prepare the defense, and take up a state that was kept."""
+        """Take the folder, read the first model, prepare the defense, take up a state."""
+        if self.folder is not None:
+            self._held.enter_context(one_writer(self.folder))
         tensors = {name: tensor.clone() for name, tensor in read_record(arrays).items()}
         layout = Layout.of_state_dict(tensors, self.buffers)
         params = layout.flatten(tensors)
@@ -235,13 +269,12 @@ class DefendedStrategy(Strategy):
         server = Server(predict, self.clean, seed, self.defense_set)
         kept = Kept(params, self.defense.init(server, params), 0, seed)
         if self.folder is not None:
-            if (self.folder / STATE).exists():
-                kept = load_state(self.folder / STATE, like=kept)
-            drop_after(self.folder / TRAIL, kept.round)
+            kept = take_up(self.folder, like=kept)
+        self._before = kept.round
         if self.seed is None:
             server = dataclasses.replace(server, seed=kept.seed)
         gate = Gate(layout, max_examples=self.max_examples, sends=self.sends, spill=self.spill)
-        return Desk(gate, server, {name: tensors[name] for name in layout.kept}, kept, [])
+        return Desk(gate, server, {name: tensors[name] for name in layout.kept}, kept, [], [])
 
     def _nodes(self, grid: Grid) -> list[int]:
         wanted = max(wanted_nodes(self.inner), self.min_nodes)
@@ -251,28 +284,21 @@ class DefendedStrategy(Strategy):
         return make_record({**desk.gate.layout.unflatten(desk.kept.params), **desk.buffers})
 
     def _keep(self, kept: Kept, line: dict[str, Any]) -> None:
-        """Write the trail, then the state: a round is done when its state is there."""
+        """Tell who wants to know, then store the round."""
         if self.tell is not None:
             try:
                 self.tell(line)
             except Exception:
                 logger.exception("round %d could not be told", kept.round)
-        if self.folder is None:
-            return
-        append_line(self.folder / TRAIL, line)
-        save_state(self.folder / STATE, kept)
+        if self.folder is not None:
+            keep_round(self.folder, kept, line)
 
     def _metrics(
-        self, came: list[Message], admission: Admission, result: Aggregate[Any]
+        self, came: list[Reply], admission: Admission, result: Aggregate[Any]
     ) -> MetricRecord:
         """Return the inner strategy's metrics of those admitted, and the defense's own."""
         ids = admission.round.client_ids if admission.round is not None else ()
-        contents = [one for node, one in contents_of(came).items() if node in ids]
-        metrics = MetricRecord()
-        average = getattr(self.inner, "train_metrics_aggr_fn", None)
-        agreed = agreeing(contents, self.count_key)
-        if average is not None and agreed:
-            metrics = average(agreed, self.count_key)
+        metrics = self._train_metrics(came, ids) or MetricRecord()
         metrics["defense-admitted"] = len(ids)
         metrics["defense-rejected"] = len(admission.rejected)
         if admission.round is not None:
@@ -281,6 +307,15 @@ class DefendedStrategy(Strategy):
             metrics["defense-weights"] = [float(weight) for weight in result.weights]
             metrics["defense-nodes"] = [int(node) for node in ids]
         return metrics
+
+    def _train_metrics(self, came: list[Reply], ids: Collection[ClientId]) -> MetricRecord | None:
+        average = getattr(self.inner, "train_metrics_aggr_fn", None)
+        messages = [one for node, one in first_contents(came).items() if node in ids]
+        agreed = agreeing(messages, self.count_key, self.max_examples)
+        if average is None or not agreed:
+            return None
+        contents = [message.content for message in agreed]
+        return averaged("metrics of training", lambda: average(contents, self.count_key))
 
 
 def _renumbered(result: Result, before: int) -> Result:

@@ -7,7 +7,9 @@ from flwr.app import Message, MessageType
 from flwr.serverapp import Grid
 
 from datadefense.flower.nodes import wait_for_nodes
+from datadefense.flower.post import Post
 from datadefense.flower_engine.messages import job_content, read_update
+from datadefense.plain import told
 from datadefense.simulation.clients import Answer, Board, CountJob, Job, TrainJob
 from datadefense.simulation.federation import Federation
 from datadefense.simulation.pool import Pool, WorkerError
@@ -34,7 +36,7 @@ class GridPool:
         self, federation: Federation, grid: Grid, config: str, seconds: float = 600.0
     ) -> None:
         self._here = Pool(federation)
-        self._grid, self._config, self._seconds = grid, config, seconds
+        self._grid, self._config, self._seconds = Post(grid), config, seconds
 
     @property
     def board(self) -> Board:
@@ -68,7 +70,7 @@ class GridPool:
                 )
                 for job in left
             ]
-            replies = self._grid.send_and_receive(asked, timeout=self._seconds)
+            replies = list(self._grid.send_and_receive(asked, timeout=self._seconds))
             of_message = {
                 message.metadata.message_id: job for message, job in zip(asked, left, strict=True)
             }
@@ -76,8 +78,8 @@ class GridPool:
                 job = of_message[reply.metadata.reply_to_message_id]
                 try:
                     answers[job.row] = read_update(reply, self.board.updates[job.row])
-                except (ValueError, KeyError) as error:
-                    logger.warning("client %s: %s", job.person.client_id, error)
+                except Exception as error:
+                    logger.warning("client %s: %s", job.person.client_id, told(error))
         if missing := [job.person.client_id for job in jobs if job.row not in answers]:
             raise WorkerError(
                 f"{MOST_TRIES} nodes gave no update for clients {missing}; "

@@ -4,6 +4,8 @@ A node is told the experiment, the round, whose turn it is and the global model;
 update itself, so that not a bit is lost in a sum and a difference.
 """
 
+import math
+
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from torch import Tensor
 
@@ -63,7 +65,7 @@ def update_content(update: Tensor, answer: Answer) -> RecordDict:
 
 
 def read_update(message: Message, row: Tensor) -> Answer:
-    """Write the update of a reply into its row; an error or another form raises ValueError."""
+    """Write the update of a reply into its row; an error or another form raises, and writes not."""
     if message.has_error():
         raise ValueError(f"error {message.error.code}: {message.error.reason}")
     update = read_record(message.content.array_records["arrays"])[UPDATE]
@@ -73,5 +75,11 @@ def read_update(message: Message, row: Tensor) -> Answer:
             f"expected {row.dtype} of shape {tuple(row.shape)}"
         )
     row.copy_(update)
-    seconds = message.content.metric_records["metrics"]["seconds"]
-    return Answer(0, seconds if isinstance(seconds, float) else 0.0)
+    return Answer(0, _seconds(message.content))
+
+
+def _seconds(content: RecordDict) -> float:
+    """Return how long a node says that it took; 0 where it says nothing that could be."""
+    record = content.metric_records.get("metrics")
+    said = None if record is None else record.get("seconds")
+    return said if isinstance(said, float) and 0 <= said < math.inf else 0.0

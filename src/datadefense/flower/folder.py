@@ -1,0 +1,60 @@
+"""The folder of a strategy: one writer at a time, the state of its run, and the audit trail."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jaxtyping import Float
+from torch import Tensor
+
+from datadefense.files import FileError
+from datadefense.flower.audit import append_line, settle_trail
+from datadefense.storage import load_state, locked, save_state
+
+STATE, TRAIL, LOCK = "state.safetensors", "audit.jsonl", ".lock"
+"""Files of a strategy's folder."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """Where a run stands after a round: all that is needed to go on from here."""
+
+    params: Float[Tensor, " dim"]
+    state: Any
+    round: int
+    seed: int = 0
+
+
+@contextmanager
+def one_writer(folder: Path) -> Iterator[None]:
+    """Hold the folder, which is made where it is missing; where another has it, refuse.
+
+    The lock ends with the process, however that ends. Its file stays.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = folder / LOCK
+    lock.touch()
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(lock, wait=False))
+        except BlockingIOError as error:
+            raise FileError(
+                f"another strategy is at work in {folder}: end it first, or choose another folder"
+            ) from error
+        yield
+
+
+def take_up(folder: Path, like: Kept) -> Kept:
+    """Return the state that is there, or ``like`` where there is none; settle the trail to it."""
+    begun = (folder / STATE).exists()
+    kept = load_state(folder / STATE, like=like) if begun else like
+    settle_trail(folder / TRAIL, kept.round, begun=begun)
+    return kept
+
+
+def keep_round(folder: Path, kept: Kept, line: dict[str, Any]) -> None:
+    """Write the trail, then the state: a round is done when its state is there."""
+    append_line(folder / TRAIL, line)
+    save_state(folder / STATE, kept)
