@@ -51,13 +51,27 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
 def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
     """Hold the lock of a file or folder, which ends with the process however that ends.
 
-    Where another holds it, wait for it or raise BlockingIOError.
+    Where another holds it, wait for it or raise BlockingIOError. What is held is what ``path``
+    names now: one that was removed meanwhile and made anew is another, and nobody's yet.
     """
-    held = os.open(path, os.O_RDONLY)
+    held = _hold(path, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield
     finally:
+        os.close(held)
+
+
+def _hold(path: Path, how: int) -> int:
+    """Return a descriptor that has the lock of what ``path`` names."""
+    while True:
+        held = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(held, how)
+            if os.path.samestat(os.fstat(held), path.stat()):
+                return held
+        except BaseException:
+            os.close(held)
+            raise
         os.close(held)
 
 

@@ -126,8 +126,7 @@ def test_unknown_or_missing_is_said_before_anything_runs(typed, tmp_path, monkey
 
 def test_a_run_that_goes_on_tells_of_the_rounds_that_are_left(fake, typed, tmp_path):
     folder = tmp_path / "run"
-    run = start(quick(rounds=3), folder)
-    with Pool(run.federation) as pool:
+    with start(quick(rounds=3), folder) as run, Pool(run.federation) as pool:
         next(run.rounds(pool))
     ended = typed("resume", folder, "--workers", "0", "--log", "mlflow")
     assert ended.code == 0

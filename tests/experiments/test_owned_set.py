@@ -46,8 +46,7 @@ def configured(folder, **changes):
 
 
 def carried_out(folder, out, **changes):
-    run = start(configured(folder, **changes), out)
-    with Pool(run.federation) as pool:
+    with start(configured(folder, **changes), out) as run, Pool(run.federation) as pool:
         list(run.rounds(pool))
         return run, run.finish(pool)
 

@@ -35,6 +35,8 @@ from datadefense.experiments.run_folder import (
     REPORT,
     ROUNDS,
     SUMMARY,
+    hold,
+    hold_new,
     read_rounds,
 )
 from datadefense.experiments.summary import Summary, success_rates, summarise, tail_mean
@@ -44,14 +46,18 @@ from datadefense.server import Server
 from datadefense.simulation.federation import Federation
 from datadefense.simulation.rounds import Progress, RoundRecord, begin, simulate
 from datadefense.simulation.workers import Workers
-from datadefense.storage import StateError, load_state, locked, save_state, write_text
+from datadefense.storage import StateError, load_state, save_state, write_text
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """One run: build it with `start` or `resume`, then iterate over ``rounds``, then ``finish``."""
+    """One run: build it with `start` or `resume`, then iterate over ``rounds``, then ``finish``.
+
+    Its folder is held against all other processes from before anything there is read until the run
+    is closed; use it as a context manager.
+    """
 
     experiment: Experiment
     folder: Path
@@ -59,21 +65,27 @@ class Run:
     defense: Defense[Any]
     server: Server
     progress: Progress[Any]
+    held: ExitStack
     records: list[RoundRecord] = field(default_factory=list)
+    closed: bool = False
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder: another process may have the run now, and this one writes no more.
+
+        A run that nothing refers to any more is closed too.
+        """
+        self.closed = True
+        self.held.close()
 
     def rounds(self, pool: Workers) -> Iterator[RoundRecord]:
-        """Run what is left, storing each round before it is yielded.
-
-        A folder that another process is at raises `FileError`: both would write its rounds.
-        """
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(locked(self.folder, wait=False))
-            except BlockingIOError as error:
-                raise FileError(f"another process is at the run in {self.folder}") from error
-            yield from self._rounds(pool)
-
-    def _rounds(self, pool: Workers) -> Iterator[RoundRecord]:
+        """Run what is left, storing each round before it is yielded."""
+        self._check_open()
         experiment = self.experiment
         for record, progress in simulate(
             self.federation,
@@ -88,7 +100,7 @@ class Run:
             self.progress = progress
             if "gamma" in record.report:
                 self._keep_gallery()
-            with _storing(self.folder), (self.folder / ROUNDS).open("a", encoding="utf-8") as lines:
+            with self._storing(), (self.folder / ROUNDS).open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(dataclasses.asdict(record)) + "\n")
                 lines.flush()
                 os.fsync(lines.fileno())
@@ -104,7 +116,7 @@ class Run:
     def save(self) -> None:
         """Write a checkpoint; the one before it stays, in case this one is damaged later."""
         current = self.folder / CHECKPOINT
-        with _storing(self.folder):
+        with self._storing():
             if current.exists():
                 current.replace(self.folder / PREVIOUS)
             save_state(current, self.progress)
@@ -120,17 +132,33 @@ class Run:
             pool.peak_memory_mb(),
         )
         text = json.dumps(dataclasses.asdict(summary), indent=2) + "\n"
-        with _storing(self.folder):
+        with self._storing():
             write_floor(self.folder / FLOOR, floor, self.experiment)
             write_text(self.folder / SUMMARY, text)
             write_page(self.folder / REPORT, [read_run(self.folder)])
         return summary
 
+    def _check_open(self) -> None:
+        if self.closed:
+            raise FileError(f"the run in {self.folder} is closed here: resume it to go on")
+
+    @contextmanager
+    def _storing(self) -> Iterator[None]:
+        """Turn an error of the disk into one that says how to go on."""
+        self._check_open()
+        try:
+            yield
+        except OSError as error:
+            raise FileError(
+                f"cannot write to {self.folder}: {error.strerror or error}; what is there is "
+                f"whole: make room and go on with: datadefense resume {self.folder}"
+            ) from error
+
     def _keep_gallery(self) -> None:
         """Write what the defense set looks like, once."""
         path, owned = self.folder / GALLERY, self.server.defense_set
         if owned is not None and not path.exists():
-            with _storing(self.folder):
+            with self._storing():
                 write_gallery(path, gallery_of(owned, self.federation.vocabulary))
 
     def poisoned(self) -> set[int]:
@@ -169,47 +197,34 @@ class Run:
         return floor
 
 
-@contextmanager
-def _storing(folder: Path) -> Iterator[None]:
-    """Turn an error of the disk into one that says how to go on."""
-    try:
-        yield
-    except OSError as error:
-        raise FileError(
-            f"cannot write to {folder}: {error.strerror or error}; what is there is whole: "
-            f"make room and go on with: datadefense resume {folder}"
-        ) from error
-
-
 def start(
     experiment: Experiment,
     folder: Path,
     data_dir: Path | None = None,
     report: Report | None = None,
 ) -> Run:
-    """Begin a run in a new folder; one that holds a run already is refused.
+    """Begin a run in a new folder; one that holds a run already, or is being begun, is refused.
 
     ``report`` is told how far a warm start is, if one has to be trained first.
     """
-    if (folder / CONFIG).exists():
-        raise FileError(f"{folder} holds a run already: resume it, or choose another --out")
     defense = create(experiment.defense, experiment.defense_settings)
     defense.check_clients(experiment.clients_per_round)
     experiment = pinned(experiment)
-    federation, server = assemble(experiment, data_dir, report)
-    progress = begin(federation, defense, server)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / ROUNDS).touch()
-    write_text(folder / CONFIG, write_toml(experiment))
-    return Run(experiment, folder, federation, defense, server, progress)
+    with hold_new(folder) as held:
+        federation, server = assemble(experiment, data_dir, report)
+        progress = begin(federation, defense, server)
+        (folder / ROUNDS).touch()
+        write_text(folder / CONFIG, write_toml(experiment))
+        return Run(experiment, folder, federation, defense, server, progress, held.pop_all())
 
 
 def resume(folder: Path, data_dir: Path | None = None) -> Run:
     """Go on with a run from its last good checkpoint, or from its beginning if it has none."""
     if not (folder / CONFIG).is_file():
         raise FileError(f"{folder} holds no run: there is no {CONFIG}")
-    experiment = pinned(read_toml(folder / CONFIG))
-    return restore(experiment, folder, *assemble(experiment, data_dir))
+    with hold(folder) as held:
+        experiment = pinned(read_toml(folder / CONFIG))
+        return _restored(experiment, folder, *assemble(experiment, data_dir), held)
 
 
 def restore(experiment: Experiment, folder: Path, federation: Federation, server: Server) -> Run:
@@ -218,6 +233,14 @@ def restore(experiment: Experiment, folder: Path, federation: Federation, server
     Rounds that were written after that checkpoint are dropped: they will be run again. A damaged
     checkpoint is put aside, so that it does not take the place of the good one before it.
     """
+    with hold(folder) as held:
+        return _restored(experiment, folder, federation, server, held)
+
+
+def _restored(
+    experiment: Experiment, folder: Path, federation: Federation, server: Server, held: ExitStack
+) -> Run:
+    """Do what `restore` says in a folder that is held; the run takes over ``held``."""
     defense = create(experiment.defense, experiment.defense_settings)
     progress = begin(federation, defense, server)
     for name in (CHECKPOINT, PREVIOUS):
@@ -233,4 +256,4 @@ def restore(experiment: Experiment, folder: Path, federation: Federation, server
         raise FileError(f"{folder / ROUNDS} lacks rounds that the checkpoint has seen")
     text = "".join(json.dumps(dataclasses.asdict(record)) + "\n" for record in records)
     write_text(folder / ROUNDS, text)
-    return Run(experiment, folder, federation, defense, server, progress, records)
+    return Run(experiment, folder, federation, defense, server, progress, held.pop_all(), records)

@@ -37,14 +37,14 @@ def run_one(experiment: Experiment, folder: Path, data: Path | None, workers: in
     parent = os.getppid()
     begun = (folder / CONFIG).exists()
     run = resume(folder, data) if begun else start(experiment, folder, data)
-    with Pool(run.federation, workers) as pool:
+    with run, Pool(run.federation, workers) as pool:
         for _ in run.rounds(pool):
             if os.getppid() != parent:
                 raise AbandonedError(f"whoever wanted the run in {folder} has gone")
         with _floor_of(experiment, folder):
             summary = run.finish(pool)
-    result = result_of(experiment, summary, run.records, run.poisoned())
-    shutil.rmtree(folder)
+        result = result_of(experiment, summary, run.records, run.poisoned())
+        shutil.rmtree(folder)
     return result
 
 
