@@ -1,6 +1,8 @@
 """``datadefense run``, ``resume``, ``list`` and ``data`` as a user types them."""
 
 import json
+import os
+import resource
 import signal
 import subprocess
 import sys
@@ -47,25 +49,97 @@ def test_a_run_from_the_command_line(run, tmp_path):
     assert "holds a run already" in run("a").stderr
 
 
-def test_stopping_with_control_c_and_resuming(datadefense, quick, tmp_path):
-    running = datadefense(
-        "run",
-        "--setup",
-        "digits-edge",
-        "--rounds",
-        400,
-        *quick,
-        "--out",
-        "a",
-        "--workers",
-        1,
-        background=True,
-        start_new_session=True,
-    )
-    rounds = tmp_path / "a" / "rounds.jsonl"
-    deadline = time.time() + 60
-    while time.time() < deadline and not (rounds.exists() and rounds.read_text().count("\n") > 2):
-        time.sleep(0.1)
+@pytest.fixture
+def long_run(datadefense, quick, tmp_path):
+    """A function that begins a run of many rounds in ``a`` and waits for the first three."""
+    begun = []
+    seldom = [word.replace("checkpoint_every=1", "checkpoint_every=2") for word in quick]
+
+    def begin(*extra):
+        words = ("run", "--setup", "digits-edge", "--rounds", 400, *seldom, "--out", "a", *extra)
+        running = datadefense(*words, background=True, start_new_session=True)
+        begun.append(running)
+        rounds = tmp_path / "a" / "rounds.jsonl"
+        deadline = time.time() + 60
+        while not (rounds.exists() and len(numbers(rounds)) > 2):
+            assert running.poll() is None, running.communicate()
+            assert time.time() < deadline
+            time.sleep(0.1)
+        return running, rounds
+
+    yield begin
+    for running in begun:
+        if running.poll() is None:
+            running.kill()
+            running.communicate()
+
+
+def numbers(rounds):
+    """The numbers of the rounds that a file has whole lines of."""
+    lines = rounds.read_text().splitlines(keepends=True)
+    return [json.loads(line)["round"] for line in lines if line.endswith("\n")]
+
+
+def test_several_runs_at_once_in_one_folder(datadefense, quick, tmp_path):
+    """One wins; the others are refused and leave nothing of theirs."""
+    words = ("run", "--setup", "digits-edge", "--rounds", 2, *quick, "--out", "a", "--workers", 0)
+    begun = [datadefense(*words, "--seed", seed, background=True) for seed in (1, 2, 3)]
+    ended = [(running.communicate(timeout=120), running.returncode) for running in begun]
+    assert sorted(code for _, code in ended) == [0, 2, 2], ended
+    for (_, err), code in ended:
+        refused = "error: another process is at the run in a\n"
+        assert err == ("" if code == 0 else refused) or "holds a run already" in err
+    (winner,) = (seed for seed, (_, code) in enumerate(ended, start=1) if code == 0)
+    assert read_toml(tmp_path / "a" / "config.toml").seed == winner
+    assert json.loads((tmp_path / "a" / "summary.json").read_text())["seed"] == winner
+    assert numbers(tmp_path / "a" / "rounds.jsonl") == [1, 2]
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_a_live_run_is_not_resumed_and_sigterm_ends_it_quietly(datadefense, long_run, group):
+    """The signal reaches the run alone, or its workers with it as from a service manager."""
+    running, rounds = long_run("--workers", 2)
+    refused = datadefense("resume", "a", "--workers", 0)
+    assert refused.returncode == 2
+    assert refused.stderr == "error: another process is at the run in a\n"
+    if group:
+        os.killpg(running.pid, signal.SIGTERM)
+    else:
+        running.send_signal(signal.SIGTERM)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 143, err
+    assert out.splitlines()[-1] == "ended by SIGTERM; go on with: datadefense resume a"
+    assert err == ""
+    with pytest.raises(ProcessLookupError):
+        wait_for_the_end_of(running.pid)
+    done = numbers(rounds)
+    assert done == list(range(1, len(done) + 1))
+    config = rounds.with_name("config.toml")
+    config.write_text(config.read_text().replace("rounds = 400", f"rounds = {len(done) + 1}"))
+    resumed = datadefense("resume", "a", "--workers", 0)
+    assert resumed.returncode == 0, resumed.stderr
+    assert numbers(rounds) == [*done, len(done) + 1]
+
+
+def wait_for_the_end_of(group):
+    """Wait until a group of processes has none that lives: then this raises ProcessLookupError."""
+    for _ in range(200):
+        os.killpg(group, 0)
+        stats = [stat_of(path) for path in Path("/proc").glob("[0-9]*/stat")]
+        if not any(int(words[2]) == group and words[0] != "Z" for words in stats if words):
+            raise ProcessLookupError
+        time.sleep(0.05)
+
+
+def stat_of(path):
+    try:
+        return path.read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def test_stopping_with_control_c_and_resuming(datadefense, long_run, tmp_path):
+    running, rounds = long_run("--workers", 1)
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=60)
     assert running.returncode == 130, err
@@ -135,6 +209,21 @@ def test_a_users_mistake_is_one_line(datadefense, arguments, message):
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("megabytes", [100, 400, 560, 640])
+def test_too_little_memory_is_one_line(datadefense, tmp_path, megabytes):
+    """At 400 MB torch would end the process itself; further up, Python runs out of memory."""
+    size = megabytes << 20
+    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size))  # noqa: E731
+    done = datadefense(
+        *("run", "--setup", "digits-edge", "--rounds", 1, "--workers", 0, "--out", "a"),
+        preexec_fn=limit,
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("error: too little memory: allow more (ulimit -v shows the")
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "a").exists()
 
 
 def test_a_defense_of_ones_own_is_looked_for_in_the_current_folder(tmp_path):

@@ -10,6 +10,7 @@ from datadefense.cli.defense_set_app import set_app
 from datadefense.cli.flower_app import flower_app
 from datadefense.cli.options import DataFolder
 from datadefense.cli.results_app import COMMANDS, list_studies
+from datadefense.cli.too_little_memory import check_address_space, too_little_memory
 
 app = typer.Typer(
     name="datadefense",
@@ -37,12 +38,13 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def root(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback has done all there is to do
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """Keep a federated model free of backdoors."""
+    check_address_space()
 
 
 @app.command()
@@ -324,6 +326,11 @@ def main() -> None:
     sys.path.append(str(Path.cwd()))
     try:
         app()
-    except (ValueError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
+    except Exception as error:
+        said = too_little_memory(error) or (
+            str(error) if isinstance(error, ValueError | OSError) else None
+        )
+        if said is None:
+            raise
+        typer.echo(f"error: {said}", err=True)
         sys.exit(2)

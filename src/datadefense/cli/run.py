@@ -135,10 +135,15 @@ def see_through(
     device: str,
     tell: Callable[[RoundRecord], None] = lambda _: None,
 ) -> Summary:
-    """Run what is left, showing how far it is; Ctrl-C stops after the round and exits."""
+    """Run what is left, showing how far it is, and close the run.
+
+    Ctrl-C stops after the round and exits with 130; SIGTERM ends the workers at once and exits with
+    143. Both say how to go on.
+    """
     console = Console()
     number = (os.cpu_count() or 1) if workers is None else workers
-    with Pool(run.federation, number, device) as pool:
+    command = f"go on with: datadefense resume {run.folder}"
+    with run, _ended_by_sigterm(console, command), Pool(run.federation, number, device) as pool:
         with stop_on_interrupt() as stopped, _Display(console, run) as display:
             for record in run.rounds(pool):
                 display.show(record)
@@ -147,13 +152,37 @@ def see_through(
                     break
         if not run.done:
             run.save()
-            command = f"datadefense resume {run.folder}"
-            console.print(f"stopped after round {run.progress.round}; go on with: {command}")
+            _say(console, f"stopped after round {run.progress.round}; {command}")
             sys.exit(130)
         with console.status("measuring the floor: the same rounds without an attack ..."):
             summary = run.finish(pool)
     print_summary(console, summary, run.folder)
     return summary
+
+
+@contextmanager
+def _ended_by_sigterm(console: Console, command: str) -> Iterator[None]:
+    """Turn SIGTERM into an exit that leaves all there is in order, and say how to go on."""
+    flag = _Flag()
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        if not flag.raised:
+            flag.raised = True
+            sys.exit(143)
+
+    before = signal.signal(signal.SIGTERM, handle)
+    try:
+        yield
+    except SystemExit:
+        if flag.raised:
+            _say(console, f"ended by SIGTERM; {command}")
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
 @contextmanager

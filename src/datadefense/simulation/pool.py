@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -33,20 +34,25 @@ class WorkerError(ChildProcessError):
 
 
 def _work(connection: Connection, federation: Federation, board: Board, device: str) -> None:
-    """Do jobs until the other end of the pipe is closed."""
+    """Do jobs until the other end of the pipe is closed, whenever that is."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     bench = Bench(copy.deepcopy(federation.module), federation.layout, device)
-    connection.send(("ready", None))
-    while True:
-        try:
+    with suppress(EOFError, OSError):
+        connection.send(("ready", None))
+        while True:
             job: Job = connection.recv()
-        except (EOFError, OSError):
-            return
-        try:
-            connection.send(("done", do_job(job, federation, board, bench)))
-        except Exception as error:
-            connection.send(("failed", f"{type(error).__name__}: {error}"))
+            connection.send(_outcome(job, federation, board, bench))
+
+
+def _outcome(
+    job: Job, federation: Federation, board: Board, bench: Bench
+) -> tuple[str, Answer | str]:
+    """Return what is said of a job: its answer, or why it failed."""
+    try:
+        return "done", do_job(job, federation, board, bench)
+    except Exception as error:
+        return "failed", f"{type(error).__name__}: {error}"
 
 
 @dataclass(slots=True, eq=False)
@@ -82,7 +88,7 @@ class Pool:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        self.close(at_once=kind is not None)
 
     def run(self, jobs: Sequence[Job]) -> list[Answer]:
         """Do all jobs, the first in the list first, and return their answers in its order."""
@@ -111,10 +117,12 @@ class Pool:
                     answers[worker.job], worker.job = answer, None
         return [answer for answer in answers if answer is not None]
 
-    def close(self) -> None:
-        """End the workers."""
+    def close(self, *, at_once: bool = False) -> None:
+        """End the workers; ``at_once``, in the middle of their jobs."""
         for worker in self._crew:
             worker.connection.close()
+            if at_once:
+                worker.process.terminate()
         for worker in self._crew:
             worker.process.join(timeout=5)
             if worker.process.is_alive():
