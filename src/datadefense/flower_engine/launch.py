@@ -1,7 +1,7 @@
 """Launching: hand an experiment to a SuperLink, follow its log, and say how it ended.
 
 Without an address a SuperLink of our own is started, which simulates the nodes; it is in a process
-group of its own and ends with the run.
+group of its own and ends with the run. All that it starts, Ray too, listens on loopback only.
 """
 
 import json
@@ -209,6 +209,11 @@ def _write_connection(home: Path, deployment: Deployment) -> None:
 
 
 def _environment(home: Path) -> dict[str, str]:
+    """Return what Flower's programs are told: where their home is, to be quiet, and to stay here.
+
+    Ray listens on all interfaces unless it is told that it is no cluster, which it calls by the
+    systems where that is so by default. Then it is loopback for each of its processes.
+    """
     quiet = {
         "FLWR_HOME": str(home),
         "FLWR_TELEMETRY_ENABLED": "0",
@@ -217,8 +222,11 @@ def _environment(home: Path) -> dict[str, str]:
         "PATH": _places(),
         "COLUMNS": "200",
         "NO_COLOR": "1",
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_USAGE_STATS_ENABLED": "0",
     }
-    return {**os.environ, **quiet}
+    inherited = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    return {**inherited, **quiet}
 
 
 def _program(name: str) -> str:
