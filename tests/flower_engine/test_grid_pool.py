@@ -150,7 +150,7 @@ def test_the_strategy_makes_the_models_that_our_simulator_makes(setting, sends, 
             do_job(job, federation, pool.board, bench)
             sent = pool.board.updates[row] + (params if sends == "models" else 0)
             model = federation.layout.unflatten(sent)
-            count = federation.num_examples(people[row])
+            count = federation.claim(people[row])
             return reply(message, {k: v.numpy() for k, v in model.items()}, count)
 
         return node

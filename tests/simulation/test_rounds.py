@@ -1,13 +1,17 @@
+import math
 import os
 import signal
-from dataclasses import replace
+import weakref
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import pytest
 import torch
 from tests.simulation.tiny import tiny_federation
 
-from datadefense import Server, create
-from datadefense.attacks.schedule import FixedPool, Never
+from datadefense import Aggregate, Defense, Server, create, load_state, save_state
+from datadefense.attacks.pgd import Pgd
+from datadefense.attacks.schedule import FixedFrequency, FixedPool, Never
 from datadefense.settings import SettingsError
 from datadefense.simulation import pool as pool_module
 from datadefense.simulation.pool import Pool, WorkerError
@@ -16,7 +20,7 @@ from datadefense.simulation.shards import Shards
 
 
 def play(federation, name="fedavg", rounds=4, workers=0, progress=None, **options):
-    defense, server = create(name), Server()
+    defense, server = create(name) if isinstance(name, str) else name, Server()
     with Pool(federation, workers) as pool:
         steps = list(
             simulate(
@@ -125,6 +129,103 @@ def test_a_pool_of_malicious_clients():
     records, _ = play(federation, rounds=4)
     pool = federation.schedule.pool(12, 0)
     assert all(set(record.attackers) == pool & set(record.clients) for record in records)
+
+
+@dataclass(frozen=True)
+class Liar(Pgd):
+    """Claims what it likes; an exception is raised."""
+
+    says: Any = 0
+
+    def num_examples(self, loot):
+        if isinstance(self.says, Exception):
+            raise self.says
+        return self.says
+
+
+CLAIMS = (0, -5, 1e30, 10**30, 10**5000, math.nan, None, True, "many", RuntimeError("uncounted"))
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+@pytest.mark.parametrize("says", CLAIMS, ids=lambda says: f"{type(says).__name__}")
+def test_an_attackers_claim_is_judged_by_the_gate_and_ends_no_run(says, replacement):
+    liar = Liar(epochs=1, batch_size=8, radius=2.0, replacement=replacement, says=says)
+    records, progress = play(tiny_federation(attack=liar), rounds=3)
+    assert bool(progress.params.isfinite().all())
+    for record in records[::2]:
+        (attacker,) = record.attackers
+        assert [told["client"] for told in record.report["rejected"]] == [attacker]
+        assert "num_examples must be" in record.report["rejected"][0]["reason"] or says is None
+        assert attacker not in record.clients
+        assert len(record.clients) == len(record.weights) == 4
+    assert records[1].report["rejected"] == []
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_round_of_liars_leaves_the_model_as_it_is(workers):
+    liar = Liar(epochs=1, batch_size=8, replacement=True, says=0)
+    federation = tiny_federation(attack=liar, schedule=FixedFrequency(period=1, attackers=5))
+    (record,), progress = play(federation, rounds=1, workers=workers)
+    assert record.report["held"] == "no update was admitted"
+    assert torch.equal(progress.params, federation.start)
+
+
+@dataclass(frozen=True)
+class Hoard:
+    """The matrices of the last three rounds as they were handed out, and true copies of them."""
+
+    handed: tuple = ()
+    copies: tuple = ()
+
+
+@dataclass(frozen=True)
+class Hoarder(Defense[Hoard]):
+    """Averages, and keeps what it was given without a copy, whole or row by row."""
+
+    name: ClassVar[str] = "hoarder"
+
+    def init(self, server, params):
+        return Hoard()
+
+    def aggregate(self, state, round, server):
+        kept = (round.updates, *round.updates)[round.index % 2 :]
+        copies = tuple(tensor.clone() for tensor in kept)
+        hoard = Hoard((*state.handed, kept)[-3:], (*state.copies, copies)[-3:])
+        return Aggregate(round.global_params + round.updates.mean(0), hoard)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_a_defense_keeps_of_a_round_stays_as_it_was(workers, tmp_path):
+    """Through the rounds that follow, and as it was also in a run that goes on from a file."""
+    federation = tiny_federation()
+    _, progress = play(federation, Hoarder(), rounds=5, workers=workers)
+    hoard = progress.state
+    assert len(hoard.handed) == 3
+    for handed, copies in zip(hoard.handed, hoard.copies, strict=True):
+        assert all(torch.equal(one, other) for one, other in zip(handed, copies, strict=True))
+    _, middle = play(federation, Hoarder(), rounds=4, workers=workers)
+    save_state(tmp_path / "state", middle.state)
+    loaded = replace(middle, state=load_state(tmp_path / "state", like=middle.state))
+    _, resumed = play(federation, Hoarder(), rounds=5, workers=workers, progress=loaded)
+    for one, other in zip(resumed.state.handed, hoard.handed, strict=True):
+        assert all(torch.equal(*pair) for pair in zip(one, other, strict=True))
+
+
+def test_a_matrix_that_nobody_keeps_is_gone_with_its_round():
+    """Else two of them, which are large, would be there while the next one is made."""
+    seen, federation = [], tiny_federation()
+
+    class Passing(Hoarder):
+        def aggregate(self, state, round, server):
+            seen.append(weakref.ref(round.updates))
+            return replace(super().aggregate(state, round, server), state=state)
+
+    with Pool(federation) as pool:
+        progress = begin(federation, Passing(), Server())
+        for record, _ in simulate(
+            federation, Passing(), Server(), pool, progress=progress, rounds=3
+        ):
+            assert [matrix() for matrix in seen] == [None] * record.round
 
 
 def test_a_worker_that_dies_is_replaced(datadefense_log):

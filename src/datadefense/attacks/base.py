@@ -3,13 +3,15 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.examples import Examples
+from datadefense.gate import MOST_EXAMPLES
+from datadefense.plain import plain_integer
 from datadefense.rng import derive_seed, generator
 from datadefense.training import Augment, Bench, Loss, Sgd, plain_loss
 
@@ -22,7 +24,7 @@ class Situation:
         index: number of the round.
         start: the global model.
         previous: the global model of the round before; None in the first.
-        num_examples: examples that all clients of the round claim together.
+        num_examples: examples that all clients of the round claim together, as they are `counted`.
         attacker: which of the round's attackers this is, from 0, and of how many.
         training: how honest clients train, for attackers that copy them.
         augment: what honest clients do to their inputs.
@@ -82,6 +84,26 @@ class Attack(ABC):
     def num_examples(self, loot: Loot) -> int:
         """Return the number of examples that is claimed."""
         return len(loot.clean) + len(loot.poison)
+
+    def claim(self, loot: Loot) -> Any:
+        """Return what `num_examples` gives, or the exception it raises: it is for a gate to judge.
+
+        An attacker may claim anything at all; see `counted`.
+        """
+        try:
+            return self.num_examples(loot)
+        except Exception as error:
+            return error
+
+
+def counted(claim: Any) -> int:
+    """Return a claim as a number to reckon with: 0 where it is none that any gate would pass.
+
+    >>> counted(20), counted(0), counted(-5), counted(1e30), counted(10**30), counted("many")
+    (20, 0, 0, 0, 0, 0)
+    """
+    number = plain_integer(claim)
+    return number if number is not None and 1 <= number <= MOST_EXAMPLES else 0
 
 
 class Twist:

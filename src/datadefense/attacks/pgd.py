@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.attacks.base import Attack, Loot, Plain, Situation, Twist, seed_module
+from datadefense.attacks.base import Attack, Loot, Plain, Situation, Twist, counted, seed_module
 from datadefense.kernels.sums import norms
 from datadefense.settings import number, setting, whole
 from datadefense.training import Bench, Sgd
@@ -42,7 +42,8 @@ class Pgd(Attack):
 
     after every ``project_every``-th step (from the first) and at the end of each epoch; momentum is
     not reset. With ``replacement`` the update is scaled by n / n_a, the examples of the round over
-    the attacker's, so that the plain average becomes the attacker's model.
+    the attacker's, so that the plain average becomes the attacker's model; one whose claim is no
+    count cannot scale by it, and sends the update as it is.
 
     Reference: Wang et al., *Attack of the Tails*, NeurIPS 2020; Bagdasaryan et al., AISTATS 2020.
     """
@@ -101,8 +102,8 @@ class Pgd(Attack):
         update = torch.empty_like(start)
         bench.write_update(start, update)
         update = self.twist.finish(update, bench, loot, situation)
-        if self.replacement:
-            update *= situation.num_examples / self.num_examples(loot)
+        if self.replacement and (own := counted(self.claim(loot))):
+            update *= situation.num_examples / own
         return update
 
     def radius_in(self, index: int) -> float:

@@ -10,6 +10,7 @@ from torch import Tensor
 from datadefense.attacks.base import Situation
 from datadefense.attacks.schedule import Participant
 from datadefense.examples import Examples
+from datadefense.memory import empty_matrix
 from datadefense.rng import derive_seed, generator
 from datadefense.simulation.federation import Federation
 from datadefense.training import Bench
@@ -59,6 +60,11 @@ class Board:
         for tensor in tensors:
             tensor.share_memory_()  # type: ignore[no-untyped-call]
         return cls(*tensors)
+
+    def rows(self, count: int) -> Float[Tensor, "count dim"]:
+        """Return a copy of the first rows, which may be kept: the next round writes over these."""
+        copied = empty_matrix(count, self.updates.shape[1], self.updates.dtype)
+        return copied.copy_(self.updates[:count])
 
 
 @dataclass(frozen=True, slots=True)

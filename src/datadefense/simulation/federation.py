@@ -1,6 +1,7 @@
 """A federation: everything that does not change from round to round."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -62,8 +63,8 @@ class Federation:
             raise SettingsError("the schedule names attackers, but there is no attack")
         return people
 
-    def num_examples(self, person: Participant) -> int:
-        """Return how many examples a participant claims."""
+    def claim(self, person: Participant) -> Any:
+        """Return how many examples a participant claims: an attacker may say anything at all."""
         if person.attacks and self.attack is not None and self.loot is not None:
-            return self.attack.num_examples(self.loot)
+            return self.attack.claim(self.loot)
         return self.shards.size(int(person.client_id))

@@ -8,10 +8,11 @@ from typing import Any, Generic
 from jaxtyping import Float
 from torch import Tensor
 
+from datadefense.attacks.base import counted
 from datadefense.attacks.schedule import Participant
 from datadefense.defended_round import defend
 from datadefense.defenses.base import Defense
-from datadefense.gate import Gate
+from datadefense.gate import Admission, Gate
 from datadefense.round import StateT
 from datadefense.server import Server
 from datadefense.simulation.clients import CountJob, TrainJob
@@ -73,29 +74,22 @@ def simulate(
     again from the progress it was given goes on to the very same bits.
     """
     defense.check_clients(federation.clients_per_round)
-    gate = Gate(federation.layout)
     while progress.round < rounds:
         index = progress.round + 1
         people = federation.participants(index)
         clock = _Clock()
-        claims = _collect(federation, pool, progress, people, clock)
-        admission = gate.screen(
-            index,
-            progress.params,
-            pool.board.updates[: len(people)],
-            claims,
-            [person.client_id for person in people],
-        )
+        admission = _collect(federation, pool, progress, people, clock)
         clock.start()
         result = defend(defense, progress.state, admission, progress.params, server)
         clock.stop("defense")
+        admitted = admission.round.client_ids if admission.round is not None else ()
+        del admission  # its matrix is large: from here on only a defense may keep it
         progress = Progress(result.params, progress.params, result.state, index)
         accuracy = success = None
         if index % evaluate_every == 0 or index == rounds:
             clock.start()
             accuracy, success = evaluate(federation, pool, result.params)
             clock.stop("evaluation")
-        admitted = admission.round.client_ids if admission.round is not None else ()
         record = RoundRecord(
             round=index,
             clients=list(admitted),
@@ -133,20 +127,30 @@ def _collect(
     progress: Progress[Any],
     people: tuple[Participant, ...],
     clock: "_Clock",
-) -> list[int]:
-    """Let everybody train into the board's rows; return how many examples each claims."""
-    counts = [federation.num_examples(person) for person in people]
+) -> Admission:
+    """Let everybody train, and let the gate judge what they send and what they claim.
+
+    The round is built of what the gate has passed, and its matrix is the defense's to keep.
+    """
+    index = progress.round + 1
+    claims = [federation.claim(person) for person in people]
     pool.board.params.copy_(progress.params)
     pool.board.previous.copy_(progress.previous)
-    jobs = train_jobs(federation, progress.round + 1, people)
-    jobs.sort(key=lambda job: -counts[job.row])
+    jobs = train_jobs(federation, index, people)
+    jobs.sort(key=lambda job: -counted(claims[job.row]))
     clock.start()
     answers = pool.run(jobs)
     clock.stop("training")
     clock.seconds["attack"] = sum(
         answer.seconds for answer, job in zip(answers, jobs, strict=True) if job.person.attacks
     )
-    return counts
+    return Gate(federation.layout).screen(
+        index,
+        progress.params,
+        pool.board.rows(len(people)),
+        claims,
+        [person.client_id for person in people],
+    )
 
 
 def train_jobs(
@@ -154,13 +158,14 @@ def train_jobs(
 ) -> list[TrainJob]:
     """Return the jobs of a round, one for each of its slots."""
     attackers = [row for row, person in enumerate(people) if person.attacks]
+    total = sum(counted(federation.claim(person)) for person in people)
     return [
         TrainJob(
             index=index,
             row=row,
             person=person,
             attacker=(attackers.index(row), len(attackers)) if person.attacks else (0, 0),
-            num_examples=sum(federation.num_examples(person) for person in people),
+            num_examples=total,
             has_previous=index > 1,
         )
         for row, person in enumerate(people)
