@@ -2,19 +2,28 @@
 
 import dataclasses
 import json
+import time
+from pathlib import Path
 
 import pytest
 from tests.experiments.summaries import SUMMARY
 
+from datadefense.experiments import revisions
 from datadefense.experiments.experiment import Experiment
 from datadefense.files import FileError
 from datadefense.reproduction.store import Result, append, curves_of, read_store, result_of
 from datadefense.simulation.rounds import RoundRecord
 
 
-def result(key, seed=0):
+def result(name, seed=0):
+    """Return a result of a run that has a name of one letter."""
     summary = dataclasses.replace(SUMMARY, seed=seed)
-    return Result(key, {"defense_settings": {"beta": "auto"}}, summary, {"gap_min": [[1, -0.5]]})
+    run = Experiment(seed=ord(name), defense_settings={"beta": "auto"})
+    return Result(run.key(), run.changes(), summary, {"gap_min": [[1, -0.5]]})
+
+
+def by_key(*results):
+    return {one.key: one for one in results}
 
 
 def record(index, **changes):
@@ -29,9 +38,9 @@ def store(tmp_path):
 
 def test_there_and_back(store):
     assert read_store(store) == {}
-    for key in ("b", "a"):
-        append(store, result(key))
-    assert list(read_store(store).items()) == [("b", result("b")), ("a", result("a"))]
+    for name in ("b", "a"):
+        append(store, result(name))
+    assert list(read_store(store).items()) == list(by_key(result("b"), result("a")).items())
 
 
 def test_a_run_is_kept_with_its_key_its_changes_and_its_curves(store):
@@ -47,7 +56,7 @@ def test_a_run_is_kept_with_its_key_its_changes_and_its_curves(store):
 def test_the_last_result_of_a_key_wins(store):
     for seed in (1, 2):
         append(store, result("a", seed))
-    assert read_store(store) == {"a": result("a", 2)}
+    assert read_store(store) == by_key(result("a", 2))
     assert len(store.read_text().splitlines()) == 2
 
 
@@ -59,9 +68,9 @@ def test_a_last_line_that_was_cut_off_is_left_out_and_gives_way(store):
     whole = store.read_bytes()
     for cut in [*range(first, len(whole), 40), len(whole) - 2, len(whole) - 1]:
         store.write_bytes(whole[:cut])
-        assert read_store(store) == {"a": result("a")}
+        assert read_store(store) == by_key(result("a"))
         append(store, result("c"))
-        assert read_store(store) == {"a": result("a"), "c": result("c")}
+        assert read_store(store) == by_key(result("a"), result("c"))
 
 
 @pytest.mark.parametrize("broken", ["", "{", "[]", "7", '{"key": "b"}', '{"summary": {"a": 1}}'])
@@ -79,6 +88,54 @@ def test_a_field_that_we_do_not_know_is_an_error(store):
     store.write_text(json.dumps(json.loads(store.read_text()) | {"colour": "red"}) + "\n")
     with pytest.raises(FileError, match="line 1 is not a result: .*colour"):
         read_store(store)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"key": result("b").key},
+        {"key": "0" * 16},
+        {"key": 7},
+        {"config": {}},
+        {"config": result("b").config},
+        {"config": result("a").config | {"attack": "none"}},
+        {"config": result("a").config | {"colour": "red"}},
+        {"config": result("a").config | {"rounds": 0}},
+        {"config": result("a").config | {"defense_settings": 7}},
+        {"config": [1]},
+    ],
+)
+def test_a_key_that_is_not_of_its_configuration_is_an_error(store, changes):
+    append(store, result("b"))
+    values = json.loads(json.dumps(dataclasses.asdict(result("a")) | changes))
+    store.write_text(store.read_text() + json.dumps(values) + "\n")
+    with pytest.raises(FileError, match=r"runs.jsonl, line 2 is not a result: "):
+        read_store(store)
+
+
+def test_keys_of_earlier_revisions_are_known(store, monkeypatch):
+    """Raising a revision asks for new runs; what was measured before stays readable."""
+    before = result("a")
+    append(store, before)
+    monkeypatch.setattr(revisions, "ENGINE", revisions.ENGINE + 2)
+    after = result("a")
+    assert after.key != before.key
+    append(store, after)
+    assert read_store(store) == by_key(before, after)
+    monkeypatch.undo()
+    with pytest.raises(FileError, match=f"line 2 is not a result: its key is '{after.key}', that"):
+        read_store(store)
+
+
+def test_the_committed_store_has_the_keys_of_its_configurations():
+    """And reading it is cheap: 0.2 s for a thousand lines where this was written."""
+    path = Path(__file__).parents[2] / "results" / "runs.jsonl"
+    started = time.process_time()
+    results = read_store(path)
+    assert time.process_time() - started < 5
+    assert len(results) > 500
+    for key, one in results.items():
+        assert key in list(Experiment(**one.config).keys())
 
 
 def test_curves_have_the_rounds_that_were_evaluated():

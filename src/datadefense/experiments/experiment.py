@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from datadefense.attacks.neurotoxin import Neurotoxin
 from datadefense.attacks.pgd import Pgd
 from datadefense.attacks.schedule import FixedFrequency, FixedPool, Never, Schedule
 from datadefense.data.pools import Overlap
-from datadefense.experiments.revisions import revision
+from datadefense.experiments.revisions import revisions
 from datadefense.settings import SettingsError, number, one_of, setting, whole
 from datadefense.training import Sgd
 
@@ -293,13 +293,16 @@ class Experiment:
         A field that is added later, with a default that changes nothing, renames no stored run. A
         defense set counts by its content, wherever its folder is.
         """
+        return next(self.keys())
+
+    def keys(self) -> Iterator[str]:
+        """Return the key, then those that the configuration has had before, the latest first."""
         changes = self.changes()
         if changes.pop("defense_folder", None) is not None and self.defense_digest is None:
             raise SettingsError("a run with a defense_folder has a key once it is `pinned`")
-        text = json.dumps(
-            [changes, revision(self.attack, self.defense)], sort_keys=True, default=dict
-        )
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        for numbers in revisions(self.attack, self.defense):
+            text = json.dumps([changes, numbers], sort_keys=True, default=dict)
+            yield hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 DEFAULTS = Experiment()

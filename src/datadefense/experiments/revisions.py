@@ -4,7 +4,8 @@ A stored run is known by its configuration and by these numbers. Raise one by ha
 it stands for begins to give other figures; runs of the revision before are then run again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import product
 
 ENGINE = 1
 """Data, partition, schedule, training, evaluation, and the defaults of `Experiment`."""
@@ -17,3 +18,13 @@ def revision(attack: str, defense: str) -> list[int]:
     """Return the numbers that matter to a run; our ablations change with the default."""
     base = "datadefense" if defense.startswith("datadefense.reproduction") else defense
     return [ENGINE, ATTACKS.get(attack, 1), DEFENSES.get(base, 1)]
+
+
+def revisions(attack: str, defense: str) -> Iterator[list[int]]:
+    """Return the numbers of now, then all that may have been before.
+
+    >>> list(revisions("adaptive", "fedavg"))
+    [[1, 3, 1], [1, 2, 1], [1, 1, 1]]
+    """
+    for numbers in product(*(range(now, 0, -1) for now in revision(attack, defense))):
+        yield list(numbers)

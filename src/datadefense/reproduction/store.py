@@ -79,7 +79,8 @@ def _gaps(record: RoundRecord) -> list[float]:
 def read_store(path: Path) -> dict[str, Result]:
     """Return the results by key, the last one of each; a last line that was cut off is left out.
 
-    Cut off is a line without its end, as in `append`: what is read is what stays.
+    Cut off is a line without its end, as in `append`: what is read is what stays. A key that is not
+    that of its configuration, now or at an earlier revision of the code, is an error.
     """
     if not path.exists():
         return {}
@@ -90,10 +91,20 @@ def read_store(path: Path) -> dict[str, Result]:
             values = json.loads(line)
             values["summary"] = Summary(**values["summary"])
             result = Result(**values)
-        except (ValueError, TypeError, KeyError) as error:
+            _check_key(result)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise FileError(f"{path}, line {number} is not a result: {error}") from error
         results[result.key] = result
     return results
+
+
+def _check_key(result: Result) -> None:
+    """Raise ValueError if a result has another's key: its figures would be shown as the other's."""
+    configured = Experiment(**result.config)
+    if result.key not in configured.keys():  # noqa: SIM118 - it is no mapping
+        raise ValueError(
+            f"its key is {result.key!r}, that of its configuration {configured.key()!r}"
+        )
 
 
 def append(path: Path, result: Result) -> None:
