@@ -8,6 +8,7 @@ from torch import Tensor
 
 from datadefense.defenses.base import Defense
 from datadefense.gate import Admission
+from datadefense.plain import plain_json
 from datadefense.round import Aggregate, StateT
 from datadefense.server import Server
 
@@ -24,7 +25,8 @@ def defend(
     Two such cases: nobody was admitted, or the result is not finite in the model's own dtypes
     (updates near the end of the float range can still overflow an average). Then the old model and
     the old state are returned and the report's ``"held"`` says why. ``report["rejected"]`` lists
-    whom the gate turned away.
+    whom the gate turned away. The whole report is plain JSON, whatever the defense put there: what
+    is not finite is None.
     """
     facts: dict[str, Any] = {
         "clients": admission.round.num_clients if admission.round else 0,
@@ -39,9 +41,8 @@ def defend(
     params = admission.layout.settle(result.params)
     if params is None:
         return _held("the aggregate is not finite", global_params, state, facts)
-    return Aggregate(
-        params, result.state, result.weights, result.evidence, {**facts, **result.report}
-    )
+    report = {**facts, **plain_json(result.report)}
+    return Aggregate(params, result.state, result.weights, result.evidence, report)
 
 
 def _held(

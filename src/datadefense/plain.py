@@ -5,9 +5,12 @@ whose own methods raise. Nothing here raises, and no method that a foreign class
 called to find out what a value looks like.
 """
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 LONGEST_ID = 255
 """Most characters of an id; no file's name is longer."""
@@ -72,6 +75,35 @@ def message(error: BaseException) -> str:
 def told(error: BaseException) -> str:
     """Return the name of an error and what it says."""
     return f"{kind(error)}: {message(error)}"
+
+
+def plain_json(value: Any) -> Any:
+    """Return a value that JSON can hold, without NaN and infinities, which it cannot: null.
+
+    Numbers and arrays of NumPy and PyTorch become numbers and lists, tuples become lists, and
+    anything else what it says of itself. This is for what the server's own code reports.
+
+    >>> plain_json({"loss": float("nan"), "marks": (1, np.float32(0.5)), 7: np.arange(2)})
+    {'loss': None, 'marks': [1, 0.5], '7': [0, 1]}
+    """
+    if value is None or isinstance(value, bool | str) or is_short(value):
+        return value
+    if isinstance(value, Mapping):
+        return {
+            key if isinstance(key, str) else shown(key): plain_json(value[key]) for key in value
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain_json(item) for item in value]
+    if isinstance(value, np.generic | np.ndarray | Tensor):
+        return plain_json(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return shown(value) if isinstance(value, int) else legible(str(value))
+
+
+def is_short(value: Any) -> bool:
+    """Say whether a value is an integer of 64 bits or fewer, which every reader can hold."""
+    return isinstance(value, int) and value.bit_length() <= 64
 
 
 def legible(text: str, most: int = 200) -> str:

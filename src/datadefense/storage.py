@@ -1,12 +1,11 @@
-"""Files that survive a crash: atomic writes, and a defense's state as safetensors with JSON.
+"""Files that survive a crash: atomic writes, locks, and a defense's state as one file.
 
-A state is a tree of frozen dataclasses, tuples, dicts, tensors, numbers, texts and None. Its
-tensors go into a safetensors file under the path that leads to them; the rest goes, as JSON, into
-the file's metadata. Nothing is pickled, and every value comes back with the same bits. Keys of
-dicts are integers or texts.
+A state (`datadefense.state_tree`) becomes a safetensors file: its tensors under the path that leads
+to them, the rest as JSON in the file's metadata, a SHA-256 over all of it. Nothing is pickled, and
+every value comes back with the same bits. A state may hold a secret seed: its file is for its owner
+alone, mode 0600.
 """
 
-import dataclasses
 import errno
 import fcntl
 import json
@@ -14,28 +13,37 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
+from datadefense import tensor_file
+from datadefense.plain import told
+from datadefense.state_tree import Place, TreeError, decode, encode
+
 S = TypeVar("S")
-FORMAT = "datadefense-state-2"
+FORMAT = "datadefense-state-3"
+UNSEALED_FORMAT = "datadefense-state-2"
+"""The format before: it is read too, and has no checksum."""
+OWNER_ONLY = 0o600
+"""Mode of a file that only its owner may read."""
 
 
 class StateError(ValueError):
     """A state file that is broken, or that belongs to something else."""
 
 
-def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], None], mode: int = 0o666) -> None:
     """Let ``write`` fill a new file beside ``path``, then put it in place in one step.
 
-    Whoever reads ``path`` sees the old content or the new, never a part of it. An error of the disk
-    names ``path``.
+    Whoever reads ``path`` sees the old content or the new, never a part of it. The file is made
+    with ``mode``, less the process's umask, before anything is in it. An error of the disk names
+    ``path``.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        part.unlink(missing_ok=True)
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode))
         write(part)
         with part.open("rb") as file:
             os.fsync(file.fileno())
@@ -90,44 +98,50 @@ def write_text(path: Path, text: str) -> None:
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
-    """Write a safetensors file atomically."""
-    solid = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-
-    def write(part: Path) -> None:
-        try:
-            save_file(solid, part, metadata)
-        except SafetensorError as error:
-            raise OSError(errno.EIO, str(error)) from error
-
-    write_atomically(path, write)
+    """Write a safetensors file atomically; equal content makes equal bytes."""
+    write_atomically(path, lambda part: tensor_file.write(part, tensors, metadata))
 
 
 def save_state(path: Path | str, state: object) -> None:
-    """Write a defense's state to one file, atomically."""
+    """Write a defense's state to one file, atomically and for its owner's eyes alone."""
     tensors: dict[str, Tensor] = {}
-    tree = _encode(state, "state", tensors)
-    save_tensors(Path(path), tensors, {"format": FORMAT, "tree": json.dumps(tree)})
+    try:
+        tree = json.dumps(encode(state, "state", tensors), allow_nan=False)
+    except ValueError as error:
+        raise StateError(str(error)) from error
+    metadata = {"format": FORMAT, "tree": tree}
+    write_atomically(
+        Path(path), lambda part: tensor_file.write_sealed(part, tensors, metadata), OWNER_ONLY
+    )
 
 
 def load_state(path: Path | str, like: S) -> S:
     """Read a state back. ``like`` is a state of the same kind, such as ``defense.init`` makes.
 
-    Classes come from it, never from the file; names of fields, dtypes and shapes must agree with
-    it. A field that is None or empty there can hold plain values and tensors only.
+    Classes come from it, never from the file; names of fields, types of values, dtypes and shapes
+    must agree with it, or with what its class declares. A field that is None or empty there can
+    hold plain values and tensors only. A file with a wrong checksum is refused; one of the format
+    before this one has none, and is held to the rest.
     """
     path = Path(path)
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise StateError(f"{path} is not a readable state file: {error}") from error
-    if metadata.get("format") != FORMAT:
+        content = tensor_file.read_content(path)
+        file = tensor_file.parse(content)
+    except Exception as error:
+        raise StateError(f"{path} is not a readable state file: {told(error)}") from error
+    kind = file.metadata.get("format")
+    if kind not in (FORMAT, UNSEALED_FORMAT):
         raise StateError(f"{path} is not a state file of this version ({FORMAT})")
     try:
-        state: S = _decode(json.loads(metadata["tree"]), like, "state", tensors, path)
-    except (KeyError, AttributeError, TypeError, StopIteration, json.JSONDecodeError) as error:
-        raise StateError(f"{path} is a broken state file: {error!r}") from error
+        if kind == FORMAT:
+            tensor_file.check_seal(content, file.metadata)
+        # Clones lie in memory as a defense's own tensors do, which sums of floats depend on.
+        tensors = {name: tensor.clone() for name, tensor in file.tensors.items()}
+        state: S = decode(json.loads(file.metadata["tree"]), Place("state", like), tensors)
+    except TreeError as error:
+        raise StateError(f"{path}: {error}") from error
+    except Exception as error:
+        raise StateError(f"{path} is a broken state file: {told(error)}") from error
     if type(state) is not type(like):
         raise StateError(f"{path} does not hold a {type(like).__name__}")
     return state
@@ -135,79 +149,3 @@ def load_state(path: Path | str, like: S) -> S:
 
 def _put(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
-
-
-def _encode(value: object, where: str, tensors: dict[str, Tensor]) -> Any:
-    if isinstance(value, Tensor):
-        name = f"{len(tensors)}:{where}"
-        tensors[name] = value
-        return {"tensor": name}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = [field.name for field in dataclasses.fields(value)]
-        return {
-            "fields": {
-                name: _encode(getattr(value, name), f"{where}.{name}", tensors) for name in names
-            }
-        }
-    if isinstance(value, tuple):
-        kind = "named" if hasattr(value, "_fields") else "items"
-        return {kind: [_encode(v, f"{where}.{i}", tensors) for i, v in enumerate(value)]}
-    if isinstance(value, dict):
-        if odd := [key for key in value if type(key) not in (int, str)]:
-            raise StateError(f"{where} has the key {odd[0]!r}; keys must be integers or texts")
-        return {"pairs": [[k, _encode(v, f"{where}.{k}", tensors)] for k, v in value.items()]}
-    if value is None or isinstance(value, bool | int | float | str):
-        return {"value": value}
-    raise StateError(f"{where} is a {type(value).__name__}, which a state cannot hold")
-
-
-def _decode(tree: Any, like: Any, where: str, tensors: dict[str, Tensor], path: Path) -> Any:
-    kind, content = next(iter(tree.items()))
-    if kind == "value":
-        return content
-    if kind == "tensor":
-        tensor = tensors[content]
-        if isinstance(like, Tensor) and (tensor.dtype, tensor.shape) != (like.dtype, like.shape):
-            raise StateError(
-                f"{path}: {where} is {tensor.dtype} {tuple(tensor.shape)}, "
-                f"expected {like.dtype} {tuple(like.shape)}"
-            )
-        return tensor
-    if kind in ("items", "named"):
-        same = isinstance(like, tuple) and len(like) == len(content)
-        parts = like if same else (None,) * len(content)
-        items = [
-            _decode(item, part, f"{where}.{i}", tensors, path)
-            for i, (item, part) in enumerate(zip(content, parts, strict=True))
-        ]
-        if kind == "items":
-            return tuple(items)
-        if not same or not hasattr(like, "_fields"):
-            raise StateError(f"{path}: {where} does not hold a {type(like).__name__}")
-        return type(like)(*items)
-    if kind == "pairs":
-        known = like if isinstance(like, dict) else {}
-        return {
-            key: _decode(item, known.get(key), f"{where}.{key}", tensors, path)
-            for key, item in content
-        }
-    fields = dataclasses.fields(like) if _is_instance(like) else ()
-    names = [field.name for field in fields if field.name in content or not _has_default(field)]
-    if kind != "fields" or not fields or set(names) != set(content):
-        raise StateError(f"{path}: {where} does not hold a {type(like).__name__}")
-    return type(like)(
-        **{
-            name: _decode(content[name], getattr(like, name), f"{where}.{name}", tensors, path)
-            for name in names
-        }
-    )
-
-
-def _has_default(field: dataclasses.Field[Any]) -> bool:
-    """Say whether a file may do without it: one of a version that did not know it yet."""
-    missing = dataclasses.MISSING
-    return field.default is not missing or field.default_factory is not missing
-
-
-def _is_instance(value: object) -> bool:
-    return dataclasses.is_dataclass(value) and not isinstance(value, type)

@@ -2,14 +2,19 @@
 
 import json
 import os
+import stat
+import struct
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from tests.cli.test_aggregate import folder, model, run, write_client
 
-from datadefense import Gate, Layout
-from datadefense.files import FileError, payload, read_submissions, read_tensors
+from datadefense import Gate, Layout, files
+from datadefense.cli import aggregate
+from datadefense.files import FileError, client_files, payload, read_submissions, read_tensors
 
 __all__ = ["folder", "run"]
 
@@ -18,7 +23,7 @@ def test_a_file_cut_while_it_is_read_is_only_a_bad_file(folder):
     """A mapped file that shrinks kills the process with SIGBUS: files are read, not mapped."""
     whole = read_tensors(folder / "g.safetensors")
     layout = Layout.of_state_dict(whole.tensors)
-    submissions = read_submissions(folder / "clients", whole, layout)
+    submissions = read_submissions(client_files(folder / "clients"), whole, layout)
     first = next(submissions)
     for path in (folder / "clients").iterdir():
         os.truncate(path, 20)
@@ -67,6 +72,174 @@ def test_a_reason_cannot_command_the_terminal_or_forge_the_log(folder, run, data
     verdict = json.loads((folder / "report.json").read_text())["clients"][-1]["verdict"]
     assert len(verdict) < 300
     assert "\n" not in verdict
+
+
+def file_of(header, data=bytes(32)):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+ENTRY = {"dtype": "F32", "shape": [8], "data_offsets": [0, 32]}
+HEADERS = {
+    "metadata null": {"__metadata__": None, "w": ENTRY},
+    "metadata list": {"__metadata__": [], "w": ENTRY},
+    "metadata of numbers": {"__metadata__": {"num_examples": 5}, "w": ENTRY},
+    "metadata of null": {"__metadata__": {"num_examples": None}, "w": ENTRY},
+    "nested": b"[" * 100_000,
+    "nested entry": b'{"w":' * 50_000,
+    "twice": b'{"w":{"dtype":"F32","shape":[8],"data_offsets":[0,32]},"w":{}}',
+    "list": [],
+    "null": None,
+    "huge number": b'{"w":{"dtype":"F32","shape":[' + b"9" * 5000 + b'],"data_offsets":[0,32]}}',
+    "not utf-8": b"\xff\xfe",
+}
+
+
+@pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
+def test_no_header_ends_the_round_of_the_others(folder, run, header):
+    (folder / "clients" / "evil.safetensors").write_bytes(file_of(header))
+    code, _ = run("--num-examples", "1")
+    assert code == 0
+    rows = json.loads((folder / "report.json").read_text())["clients"]
+    assert [row["client"] for row in rows] == ["c1", "c2", "c3", "c4", "c5", "c6", "evil"]
+    assert rows[-1]["verdict"].startswith("rejected: evil.safetensors is not a readable")
+
+
+class UnheardOfError(Exception):
+    def __str__(self):
+        raise RuntimeError("not even this can be told")
+
+
+def test_an_error_that_nobody_foresaw_is_a_rejection(folder, run, monkeypatch):
+    original = files.parse
+
+    def parse(content):
+        if b"evil" in content:
+            raise UnheardOfError
+        return original(content)
+
+    write_client(folder, "evil", {"evil": torch.zeros(8)}, 1)
+    monkeypatch.setattr(files, "parse", parse)
+    assert run()[0] == 0
+    last = json.loads((folder / "report.json").read_text())["clients"][-1]
+    assert last["verdict"].endswith("not a readable safetensors file: UnheardOfError")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+NAMES = st.sampled_from(["__metadata__", "w", "dtype", "shape", "data_offsets", "num_examples"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(NAMES, JSON | st.just(ENTRY) | st.dictionaries(NAMES, JSON), max_size=3))
+def test_any_header_is_read_or_refused(tmp_path_factory, header):
+    path = tmp_path_factory.getbasetemp() / "any.safetensors"
+    path.write_bytes(file_of(header))
+    model = files.TensorFile({"w": torch.zeros(8)}, {}, 64)
+    clients = [files.ClientFile(path, path.stat().st_size)]
+    layout = Layout.of_state_dict(model.tensors)
+    submissions = read_submissions(clients, model, layout, 1)
+    admission = Gate(layout).admit(1, torch.zeros(8), submissions, expected=1)
+    assert (admission.round is None) == (len(admission.rejected) == 1)
+
+
+def test_a_file_that_goes_after_the_listing_is_its_clients_loss(folder, run, monkeypatch):
+    original = aggregate.client_files
+
+    def listed(path):
+        found = original(path)
+        (path / "c2.safetensors").unlink()
+        with (path / "c3.safetensors").open("ab") as file:
+            file.truncate(10**12)
+        return found
+
+    monkeypatch.setattr(aggregate, "client_files", listed)
+    assert run()[0] == 0
+    rows = json.loads((folder / "report.json").read_text())["clients"]
+    verdicts = {row["client"]: row["verdict"] for row in rows}
+    assert verdicts["c2"] == "rejected: clients/c2.safetensors is not a file"
+    assert "file has 1000000000000 bytes, expected <= " in verdicts["c3"]
+    assert [name for name in verdicts if not verdicts[name].startswith("rejected")] == [
+        "c1",
+        "c4",
+        "c5",
+        "c6",
+    ]
+
+
+def test_a_file_that_grows_after_its_check_is_not_read_further(folder, monkeypatch):
+    """The file gets a terabyte long once its size was asked for."""
+    path = folder / "clients" / "c1.safetensors"
+    original = os.fstat
+    grown = []
+
+    def fstat(descriptor):
+        status = original(descriptor)
+        if status.st_ino == path.stat().st_ino:
+            os.truncate(path, 10**12)
+            grown.append(descriptor)
+        return status
+
+    monkeypatch.setattr(os, "fstat", fstat)
+    file = read_tensors(path, 1000)
+    assert len(grown) == 1
+    assert torch.equal(file.tensors["layer.weight"], torch.full((2, 3), 1.0))
+
+
+def test_who_grows_or_comes_after_the_listing_takes_nobodys_place(folder, run, monkeypatch):
+    """Places are counted by the listing: an attacker's later files come first by name."""
+    for j in range(6):
+        (folder / "clients" / f"a{j}.safetensors").write_bytes(b"")
+    original = aggregate.client_files
+
+    def listed(path):
+        found = original(path)
+        for j in range(12):
+            write_client(folder, f"a{j}", model(1e6), 1)
+        return found
+
+    monkeypatch.setattr(aggregate, "client_files", listed)
+    assert run(defense="fedavg")[0] == 0
+    rows = json.loads((folder / "report.json").read_text())["clients"]
+    assert [row["client"] for row in rows[:6]] == ["c1", "c2", "c3", "c4", "c5", "c6"]
+    assert all("had 0 when listed" in row["verdict"] for row in rows[6:])
+
+
+def test_entries_that_are_no_plain_files(folder, run):
+    clients = folder / "clients"
+    os.mkfifo(clients / "pipe")
+    (clients / "device").symlink_to("/dev/zero")
+    (clients / "loop").symlink_to("loop")
+    (clients / "long").symlink_to("x" * 300)
+    (clients / "broken").symlink_to("nowhere")
+    (clients / "outside").symlink_to(folder)
+    (clients / "evil\x1b[2J\n.safetensors").write_bytes(b"")
+    (clients / "evil\udcff").write_bytes(b"")
+    code, out = run()
+    assert code == 0
+    assert "\x1b[2J" not in out.out
+    rows = json.loads((folder / "report.json").read_text())["clients"]
+    assert [row["client"] for row in rows[:6]] == ["c1", "c2", "c3", "c4", "c5", "c6"]
+    assert len(rows) == 6 + 8
+    assert all(row["verdict"].startswith("rejected: ") for row in rows[6:])
+    assert all(row["client"].isprintable() for row in rows)
+
+
+def test_an_id_in_the_report_is_fit_to_be_shown(folder, run):
+    """A whole and good model under a name that a terminal would obey."""
+    good = (folder / "clients" / "c1.safetensors").read_bytes()
+    (folder / "clients" / "c1\x1b[2J.safetensors").write_bytes(good)
+    assert run()[0] == 0
+    report = json.loads((folder / "report.json").read_text())
+    for shown in [row["client"] for row in report["clients"]] + [
+        one["client"] for one in report["report"]["rejected"]
+    ]:
+        assert shown.isprintable()
 
 
 def test_empty_junk_costs_no_memory(folder, run, monkeypatch):
@@ -124,6 +297,53 @@ def test_noise_is_new_each_time_unless_a_seed_is_given(folder, run):
         noises.append(load_file(folder / "new.safetensors")["layer.weight"])
     assert not torch.equal(noises[0], noises[1])
     assert torch.equal(noises[2], noises[3])
+
+
+def test_a_drawn_seed_is_in_no_report(folder, run, monkeypatch):
+    drawn = 1234567890123456789
+    monkeypatch.setattr("secrets.randbits", lambda bits: drawn)
+    assert run("--state", "state", defense="weak-dp")[0] == 0
+    noisy = load_file(folder / "new.safetensors")["layer.weight"]
+    written = [path for path in folder.iterdir() if path.is_file()]
+    assert not any(str(drawn).encode() in path.read_bytes() for path in written)
+    assert json.loads((folder / "report.json").read_text())["seed"] is None
+    assert run("--seed", str(drawn), defense="weak-dp")[0] == 0
+    assert json.loads((folder / "report.json").read_text())["seed"] == drawn
+    assert torch.equal(load_file(folder / "new.safetensors")["layer.weight"], noisy)
+
+
+def test_a_state_is_for_its_owner_alone(folder, run):
+    before = os.umask(0)
+    try:
+        assert run("--state", "state", defense="sparsefed")[0] == 0
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((folder / "state").stat().st_mode) == 0o600
+    assert stat.S_IMODE((folder / "new.safetensors").stat().st_mode) == 0o666
+
+
+def test_the_same_round_writes_the_same_bytes(folder, run):
+    metadata = {f"key-{j}": str(j) for j in range(20)}
+    save_file(model(10.0), folder / "g.safetensors", metadata)
+    written = set()
+    for _ in range(3):
+        assert run("--state", "state", "--set", "top_fraction=0.25", defense="sparsefed")[0] == 0
+        names = ("new.safetensors", "state", "report.json")
+        written.add(tuple((folder / name).read_bytes() for name in names))
+        (folder / "state").unlink()
+    assert len(written) == 1
+
+
+def test_a_report_is_strict_json(folder, run):
+    for j in range(1, 7):
+        write_client(folder, f"c{j}", model((-1.0) ** j * 3e38), 1)
+
+    def refuse(text):
+        raise AssertionError(f"{text} is not JSON")
+
+    for defense in ("median", "krum", "ndc", "rfa"):
+        run(defense=defense)
+        json.loads((folder / "report.json").read_text(), parse_constant=refuse)
 
 
 def test_a_buffer_by_name(folder, run):

@@ -21,7 +21,7 @@ from datadefense.files import FileError, client_files, payload, read_submissions
 from datadefense.gate import Admission, Gate, Sends
 from datadefense.kernels.sums import norms
 from datadefense.params import BufferPolicy, Layout
-from datadefense.plain import legible
+from datadefense.plain import legible, plain_json
 from datadefense.round import Aggregate
 from datadefense.server import Server
 from datadefense.settings import read_pairs
@@ -67,7 +67,11 @@ class Intake:
 
 
 def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake: Intake) -> None:
-    """Read, check, aggregate, print; write the results only if there are any."""
+    """Read, check, aggregate, print; write the results only if there are any.
+
+    The report names the seed that the caller gave. One that was drawn is secret and is nowhere:
+    who had it could take a defense's noise off the model again.
+    """
     defense = create(name, read_pairs(settings))
     files.check()
     model = read_tensors(files.global_model)
@@ -92,8 +96,8 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
     state = defense.init(server, params)
     if files.state is not None and files.state.exists():
         state = load_state(files.state, like=state)
-    submissions = read_submissions(files.updates, model, layout, intake.num_examples)
-    whole = sum(path.stat().st_size >= payload(layout) for path in clients)
+    submissions = read_submissions(clients, model, layout, intake.num_examples)
+    whole = sum(client.size >= payload(layout) for client in clients)
     admission = gate.admit(files.index, params, submissions, expected=whole)
     result = defend(defense, state, admission, params, server)
 
@@ -108,11 +112,11 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
         "defense": name,
         "settings": dataclasses.asdict(defense) if dataclasses.is_dataclass(defense) else {},
         "round": files.index,
-        "seed": seed,
+        "seed": files.seed,
         "clients": rows,
         "report": dict(result.report),
     }
-    text = json.dumps(content, indent=2, default=str) + "\n"
+    text = json.dumps(plain_json(content), indent=2, allow_nan=False) + "\n"
     kept = {key: model.tensors[key] for key in layout.kept}
     new_model = kept | layout.unflatten(result.params)
     save_tensors(files.out, {key: new_model[key] for key in model.tensors}, model.metadata)
