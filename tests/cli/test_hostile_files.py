@@ -7,8 +7,6 @@ import struct
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from tests.cli.test_aggregate import folder, model, run, write_client
 
@@ -125,29 +123,6 @@ def test_an_error_that_nobody_foresaw_is_a_rejection(folder, run, monkeypatch):
     assert last["verdict"].endswith("not a readable safetensors file: UnheardOfError")
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-NAMES = st.sampled_from(["__metadata__", "w", "dtype", "shape", "data_offsets", "num_examples"])
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.dictionaries(NAMES, JSON | st.just(ENTRY) | st.dictionaries(NAMES, JSON), max_size=3))
-def test_any_header_is_read_or_refused(tmp_path_factory, header):
-    path = tmp_path_factory.getbasetemp() / "any.safetensors"
-    path.write_bytes(file_of(header))
-    model = files.TensorFile({"w": torch.zeros(8)}, {}, 64)
-    clients = [files.ClientFile(path, path.stat().st_size)]
-    layout = Layout.of_state_dict(model.tensors)
-    submissions = read_submissions(clients, model, layout, 1)
-    admission = Gate(layout).admit(1, torch.zeros(8), submissions, expected=1)
-    assert (admission.round is None) == (len(admission.rejected) == 1)
-
-
 def test_a_file_that_goes_after_the_listing_is_its_clients_loss(folder, run, monkeypatch):
     original = aggregate.client_files
 
@@ -170,25 +145,6 @@ def test_a_file_that_goes_after_the_listing_is_its_clients_loss(folder, run, mon
         "c5",
         "c6",
     ]
-
-
-def test_a_file_that_grows_after_its_check_is_not_read_further(folder, monkeypatch):
-    """The file gets a terabyte long once its size was asked for."""
-    path = folder / "clients" / "c1.safetensors"
-    original = os.fstat
-    grown = []
-
-    def fstat(descriptor):
-        status = original(descriptor)
-        if status.st_ino == path.stat().st_ino:
-            os.truncate(path, 10**12)
-            grown.append(descriptor)
-        return status
-
-    monkeypatch.setattr(os, "fstat", fstat)
-    file = read_tensors(path, 1000)
-    assert len(grown) == 1
-    assert torch.equal(file.tensors["layer.weight"], torch.full((2, 3), 1.0))
 
 
 def test_who_grows_or_comes_after_the_listing_takes_nobodys_place(folder, run, monkeypatch):
