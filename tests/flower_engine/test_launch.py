@@ -12,11 +12,18 @@ pytest.importorskip("flwr")
 from typer.testing import CliRunner
 
 from datadefense.cli.app import app
+from datadefense.cli.run_flower import TOLD
 from datadefense.experiments.experiment import Experiment
 from datadefense.experiments.run import start
 from datadefense.experiments.run_folder import CHECKPOINT, SUMMARY, read_rounds
 from datadefense.experiments.setups import experiment
-from datadefense.flower_engine.launch import Deployment, FlowerRunError, run_app, write_app
+from datadefense.flower_engine.launch import (
+    Deployment,
+    FlowerRunError,
+    plain_line,
+    run_app,
+    write_app,
+)
 from datadefense.simulation.pool import Pool
 
 
@@ -28,6 +35,23 @@ def test_the_app_carries_the_whole_experiment(tmp_path):
     assert Experiment(**tomllib.loads(config["experiment"])) == chosen
     assert config["out"] == str(tmp_path / "out")
     assert project["project"]["dependencies"] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "round_"),
+    [
+        ("\x1b[92mINFO \x1b[0m:      round 4/6  MA 44.0 %\n", "round 4/6  MA 44.0 %"),
+        ("INFO :\tround 4/6  MA 44.0 %", "round 4/6  MA 44.0 %"),
+        ("WARNING :   client 3: error 2: INFO :   round 9/9  MA 99 %\n", None),
+        ("INFO :   round 1/2 [bold]\x1b]0;owned\x07\x9b31m\n", "round 1/2 [bold]?]0;owned??31m"),
+        ("(ClientAppActor pid=1) INFO :   round 9/9\n", None),
+    ],
+)
+def test_a_line_of_the_log_is_shown_as_what_it_is(line, round_):
+    told = TOLD.fullmatch(plain_line(line))
+    assert (told and told[1]) == round_
+    assert plain_line(line).isprintable()
+    assert len(plain_line("x" * 10_000)) < 2100
 
 
 @pytest.mark.slow

@@ -19,9 +19,8 @@ from datadefense.experiments.summary import Summary
 from datadefense.files import FileError
 from datadefense.settings import SettingsError
 
-TOLD = re.compile(r"INFO\S* *:\s+(round \d+/\d+.*)$")
-"""Lines of Flower's log that are about our rounds."""
-COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+TOLD = re.compile(r"INFO *:\s+(round \d+/\d+.*)")
+"""Lines of Flower's log that are about our rounds: those that begin so, not what a node says."""
 
 
 def run_on_flower(
@@ -55,8 +54,8 @@ def run_on_flower(
     processes = (os.cpu_count() or 1) if workers is None else workers
     console = Console()
     for line in run_app(configured, folder, place, workers=processes, deployment=deployment):
-        if found := TOLD.search(COLOURS.sub("", line)):
-            console.print(found[1], highlight=False)
+        if found := TOLD.fullmatch(line):
+            console.print(found[1], highlight=False, markup=False)
     if (folder / SUMMARY).exists():
         values = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
         print_summary(console, Summary(**values), folder)

@@ -22,12 +22,16 @@ from tempfile import TemporaryDirectory
 import httpx
 
 from datadefense.experiments.experiment import Experiment, write_toml
+from datadefense.plain import legible
 from datadefense.settings import SettingsError
 from datadefense.storage import write_text
 
 START_SECONDS = 60.0
 """How long a SuperLink of our own may take until it answers."""
 CONNECTION = "datadefense"
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+LONGEST_LINE = 2000
+"""Characters of a line of the log that are shown."""
 
 
 class FlowerRunError(ChildProcessError):
@@ -123,16 +127,21 @@ def _submit(
         command, env=_environment(home), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         try:
-            for line in process.stdout or ():
-                last = [*last[-29:], line.rstrip()]
+            for line in map(plain_line, process.stdout or ()):
+                last = [*last[-29:], line]
                 if found := re.match(r"Successfully started run (\d+)", line):
                     number = found[1]
-                yield line.rstrip()
+                yield line
         finally:
             process.terminate()
     status = _status(home, number) if number else "never begun"
     if status != "finished:completed":
         raise FlowerRunError("\n".join([f"the run on Flower ended as {status}:", *last]))
+
+
+def plain_line(line: str) -> str:
+    """Return a line of a log, in which nodes have their say, without what a terminal obeys."""
+    return legible(COLOURS.sub("", line.rstrip()).expandtabs(), LONGEST_LINE)
 
 
 def _status(home: Path, number: str) -> str:
@@ -144,7 +153,7 @@ def _status(home: Path, number: str) -> str:
     try:
         return str(json.loads(answer.stdout)["runs"][0]["status"])
     except (json.JSONDecodeError, KeyError, IndexError):
-        return f"unknown ({(answer.stderr or answer.stdout).strip():.300})"
+        return f"unknown ({plain_line(answer.stderr or answer.stdout):.300})"
 
 
 @contextmanager
@@ -175,7 +184,8 @@ def _wait_for_health(process: "subprocess.Popen[bytes]", port: int, log: Path) -
                 return
         except httpx.HTTPError:
             time.sleep(0.2)
-    words = log.read_text(encoding="utf-8", errors="replace")[-2000:]
+    lines = log.read_text(encoding="utf-8", errors="replace")[-2000:].splitlines()
+    words = "\n".join(map(plain_line, lines))
     raise FlowerRunError(f"no SuperLink within {START_SECONDS:g} s:\n{words}")
 
 

@@ -29,15 +29,15 @@ def main(grid: Grid, context: Context) -> None:
     data = str(context.run_config["data"])
     place = Path(data) if data else None
     begun = (folder / CONFIG).exists()
-    run = resume(folder, place) if begun else start(experiment, folder, place)
-    pool = GridPool(run.federation, grid, config)
-    for record in run.rounds(pool):
-        scores = (
-            ""
-            if record.ma_percent is None or record.asr_percent is None
-            else f"  MA {record.ma_percent:.1f} %  ASR {record.asr_percent:.1f} %"
-        )
-        attacked = "  attacked" if record.attackers else ""
-        logger.info("round %d/%d%s%s", record.round, experiment.rounds, scores, attacked)
-    run.finish(pool)
+    with resume(folder, place) if begun else start(experiment, folder, place) as run:
+        pool = GridPool(run.federation, grid, config)
+        for record in run.rounds(pool):
+            scores = (
+                ""
+                if record.ma_percent is None or record.asr_percent is None
+                else f"  MA {record.ma_percent:.1f} %  ASR {record.asr_percent:.1f} %"
+            )
+            attacked = "  attacked" if record.attackers else ""
+            logger.info("round %d/%d%s%s", record.round, experiment.rounds, scores, attacked)
+        run.finish(pool)
     logger.info("wrote %s", folder)
