@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check bench bench-engine clean
+.PHONY: demo test check fuzz licences bench bench-engine clean
 
 demo: $(VENV)/.installed-demo  ## Attack a federation and show what each defense makes of it
 	$(BIN)/datadefense demo
@@ -12,11 +12,20 @@ demo: $(VENV)/.installed-demo  ## Attack a federation and show what each defense
 test: check  ## Linters, types, layers and all tests
 	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal
 
-check: $(VENV)/.installed-dev  ## Format, lint, types, import contracts
+check: $(VENV)/.installed-dev  ## Format, lint, types, import contracts, dependencies
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src
+	$(BIN)/python -m tests.dependencies check
+	$(BIN)/python -m tests.dependencies audit
+
+fuzz: $(VENV)/.installed-dev  ## Send hostile things for FUZZ_SECONDS (600) from FUZZ_SEED (drawn)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.hostile.fuzz --submissions 100000
+
+licences: $(VENV)/.installed-dev  ## List what is installed with it, and under which licences
+	$(BIN)/python -m tests.dependencies licences
 
 bench: $(VENV)/.installed-dev  ## Time every rule beside Flower's and the memory limit
 	$(BIN)/python -m benchmarks.aggregation

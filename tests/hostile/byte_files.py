@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from PIL import Image
 from safetensors.torch import save
-from tests.hostile.damage import damaged, header_file
+from tests.hostile.damage import damaged, header_file, twisted
 from tests.hostile.engine import Target
 from tests.hostile.submissions import LAYOUT, check_shown, strict
 
@@ -35,7 +35,7 @@ from datadefense.data.parquet import read_images, read_texts
 from datadefense.data.safe_pickle import read_cifar, read_image_array, read_plain
 from datadefense.data.sentiment140 import read_tweets_csv
 from datadefense.files import client_files, read_submissions, read_tensors
-from datadefense.storage import StateError, load_state, save_state
+from datadefense.storage import UNSEALED_FORMAT, StateError, load_state, save_state
 from datadefense.testing.toy import toy_server
 
 MODEL = LAYOUT.unflatten(torch.linspace(-1, 1, LAYOUT.dim))
@@ -106,7 +106,22 @@ def state(random):
         return name, parts_of(damaged(random, whole))
     length = struct.unpack("<Q", whole[:8])[0]
     header, content = json.loads(whole[8 : 8 + length]), whole[8 + length :]
+    if random.random() < 0.6:
+        header["__metadata__"] = {"format": UNSEALED_FORMAT, "tree": twisted_tree(random, header)}
+        text = json.dumps(header).encode()
+        return name, parts_of(struct.pack("<Q", len(text)) + text + content)
     return name, parts_of(header_file(random, header, content))
+
+
+def twisted_tree(random, header) -> str:
+    """Return the plain part of a state, twisted; what has no checksum gets past the first check."""
+    tree = json.loads(header["__metadata__"]["tree"])
+    for _ in range(random.randint(1, 4)):
+        tree = twisted(random, tree)
+    text = json.dumps(tree)
+    if random.randrange(10) == 0:
+        text = '{"items": [' * 20_000 + text + "]}" * 20_000
+    return text
 
 
 def check_state(setting, parts, folder):

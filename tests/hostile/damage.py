@@ -5,7 +5,23 @@ import struct
 
 NUMBERS = (0, 1, -1, 255, 2**31, 2**32 - 1, 2**53, 2**63, 2**64, -(2**63), 10**400, 0.5, 1e308)
 VALUES = (None, True, [], {}, "", "F32", "\x1b[2J\n", "x" * 3000, [[]], [0] * 70, *NUMBERS)
-NAMES = ("__metadata__", "w", "b", "dtype", "shape", "data_offsets", "num_examples", "\x1b[2J", "")
+NAMES = (
+    "fields",
+    "items",
+    "pairs",
+    "tensor",
+    "value",
+    "named",
+    "__metadata__",
+    "w",
+    "b",
+    "dtype",
+    "shape",
+    "data_offsets",
+    "num_examples",
+    "\x1b[2J",
+    "",
+)
 
 
 def damaged(random, content: bytes, most: int = 8) -> bytes:
