@@ -88,8 +88,36 @@ def medoid_start(rows, shares):
     return [share / max(least, d) for share, d in zip(shares, near, strict=True)]
 
 
+def half_radius(row, rows, shares):
+    """How far from a row one must go to have half of the examples."""
+    had = 0.0
+    for distance, share in sorted(
+        (math.sqrt(squared_distance(row, other)), share)
+        for other, share in zip(rows, shares, strict=True)
+    ):
+        had += share
+        if had >= 0.5 - 1e-9:
+            return distance
+    return distance
+
+
+def middle_start(rows, shares):
+    """Weights of one iteration at the row with the least radius, which nothing is nearer than.
+
+    None if no row is 1,000 radii away from another.
+    """
+    radii = [half_radius(row, rows, shares) for row in rows]
+    least = min(radii)
+    if max(squared_distance(a, b) for a in rows for b in rows) <= 1e6 * least**2:
+        return None
+    middle = rows[next(i for i, radius in enumerate(radii) if radius <= least * (1 + 1e-6))]
+    distances = [math.sqrt(squared_distance(middle, row)) for row in rows]
+    least = max(least, 1e-300)
+    return [share / max(least, d) for share, d in zip(shares, distances, strict=True)]
+
+
 def weiszfeld(rows, shares, iterations, smoothing):
-    point = mean_of(rows, medoid_start(rows, shares))
+    point = mean_of(rows, middle_start(rows, shares) or medoid_start(rows, shares))
     for _ in range(iterations):
         weights = [
             share / max(smoothing, math.sqrt(squared_distance(row, point)))

@@ -73,17 +73,17 @@ def test_threads_do_not_matter(threads):
 @given(matrices(max_clients=9), st.integers(1, 3))
 def test_chunks_do_not_matter(updates, width):
     wide = updates.repeat(1, 7)
-    before = networks.COLUMNS_PER_THREAD
+    before = networks.COLUMNS
     whole = networks.median(wide)
     try:
-        networks.COLUMNS_PER_THREAD = width
+        networks.COLUMNS = width
         assert torch.equal(networks.median(wide), whole)
     finally:
-        networks.COLUMNS_PER_THREAD = before
+        networks.COLUMNS = before
 
 
 def test_more_columns_than_a_chunk_and_an_odd_rest():
-    rows = torch.randn(7, 2 * networks.COLUMNS_PER_THREAD + 5)
+    rows = torch.randn(7, 2 * networks.COLUMNS + 5)
     assert torch.equal(networks.median(rows), rows.median(0).values)
 
 

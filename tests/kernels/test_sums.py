@@ -18,8 +18,6 @@ def test_small_ones_against_loops(updates):
     rows = updates.tolist()
     assert sums.norms(updates).tolist() == pytest.approx([oracles.norm(row) for row in rows])
     point = updates[0] * 0.5
-    expected = [oracles.squared_distance(row, point.tolist()) for row in rows]
-    assert sums.squared_distances_to(updates, point).tolist() == pytest.approx(expected)
     dots = [sum(a * b for a, b in zip(row, point.tolist(), strict=True)) for row in rows]
     assert sums.dots(updates, point).tolist() == pytest.approx(dots)
 
@@ -29,9 +27,6 @@ def test_every_split_into_blocks(dim):
     updates, point = random_matrix(3, dim), random_matrix(1, dim, seed=1)[0]
     exact, mark = updates.double(), point.double()
     assert torch.allclose(sums.squared_norms(updates), exact.square().sum(1), rtol=5e-7)
-    assert torch.allclose(
-        sums.squared_distances_to(updates, point), (exact - mark).square().sum(1), rtol=5e-7
-    )
     assert torch.allclose(sums.dots(updates, point), exact @ mark, rtol=1e-5, atol=1e-4)
 
 
@@ -41,13 +36,6 @@ def test_every_size_of_number(scale):
     updates[1] = 0
     assert torch.allclose(
         sums.squared_norms(updates), updates.double().square().sum(1), rtol=1e-6, atol=0
-    )
-    point = updates[2] * 0.5
-    assert torch.allclose(
-        sums.squared_distances_to(updates, point),
-        (updates.double() - point.double()).square().sum(1),
-        rtol=1e-6,
-        atol=0,
     )
 
 

@@ -5,26 +5,33 @@ Two things make that identity dangerous, and both have picked the wrong client i
 Krum: G summed in float32 over millions of columns, and the subtraction when two rows are close.
 So G is summed over blocks of 512 columns in float32 and over the blocks in float64; where a pair is
 closer than a tenth of its norms, G is made again in float64; and where that would still cancel, the
-pair is measured from the difference of its rows. Rows that are the same to the bit are told apart
-from rows that are only close: their distance is zero and their ties are ties.
+rows that lie close together are measured from one of them: G of their differences from it has
+nothing left to cancel, or brings out those that are closer still. Rows that are the same to the bit
+are told apart from rows that are only close: their distance is zero and their ties are ties.
 
 The relative error is at most about 1e-7 (G_ii + G_jj) / D_ij: 1e-8 for rows that point anywhere,
 1e-6 at the threshold. Cost: one pass over the matrix; about three more where many rows are close;
-one for each pair that has to be measured, of which attackers can make as many as they are pairs.
+one over the rows of each heap that lies closer, however many pairs it has. Heaps within heaps cost
+one for each level, of which the range of float32 has room for about twenty.
 """
 
+from hashlib import blake2b
+
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
-from datadefense.kernels.passes import column_parts, last_columns
+from datadefense.kernels.passes import last_columns
 from datadefense.kernels.sums import BLOCK, CHUNK, in_blocks, norms
+from datadefense.kernels.workers import sum_over_parts
 from datadefense.spill import release
 
 CLOSE = 0.1
 """Pairs with D_ij below this share of G_ii + G_jj need G in float64."""
 CLOSEST = 1e-9
-"""Pairs below this share are measured from their difference."""
+"""Pairs below this share are measured from differences."""
+ALIKE = 1e-4
+"""Only pairs below this share can be clones: G in float32 is not so far off."""
 SCRATCH = 4_000_000
 """Most numbers that the products of a chunk may take."""
 
@@ -38,14 +45,11 @@ def squared_distances(
     if not _in_range(gram):
         scales = _power_of_two_scales(updates)
         gram = gram_matrix(updates, scales)
-    first = _first_of_clones(updates, gram)
+    first = _first_of_clones(updates, gram, scales)
     if bool(_near(gram, scales, first, CLOSE).any()):
         gram = gram_matrix(updates, scales, torch.float64)
     distances = _by_gram(gram, scales)
-    near = _near(gram, scales, first, CLOSEST)
-    for row in near.any(1).nonzero().flatten().tolist():
-        others = near[row].nonzero().flatten()
-        distances[row, others] = _measured(updates, row, others)
+    _measure_heaps(updates, distances, _near(gram, scales, first, CLOSEST))
     distances = distances.triu(1)
     distances = (distances + distances.T)[first][:, first]
     distances[first[:, None] == first[None, :]] = 0
@@ -69,11 +73,13 @@ def gram_matrix(
     if scales is not None:
         rest = rest * scales[:, None]
     gram = rest @ rest.T
-    for _, columns in column_parts(updates, whole, width):
-        if factor is not None:
-            columns = columns * factor  # noqa: PLW2901
-        blocks = in_blocks(columns.to(dtype or updates.dtype)).transpose(0, 1)
-        gram += torch.bmm(blocks, blocks.transpose(1, 2)).sum(0, dtype=torch.float64)
+
+    def products(_: slice, columns: Tensor) -> Tensor:
+        scaled = columns if factor is None else columns * factor
+        blocks = in_blocks(scaled.to(dtype or updates.dtype)).transpose(0, 1)
+        return torch.bmm(blocks, blocks.transpose(1, 2)).sum(0, dtype=torch.float64)
+
+    sum_over_parts(gram, updates, whole, width, products)
     return gram
 
 
@@ -106,7 +112,7 @@ def _near(
     scales: Float64[Tensor, " clients"],
     first: Tensor,
     share: float,
-) -> Tensor:
+) -> Bool[Tensor, "clients clients"]:
     """Mark pairs closer than a share of their norms, each once; clones are left out."""
     squared = gram.diagonal() / scales.square()
     sums = squared[:, None] + squared[None, :]
@@ -116,32 +122,76 @@ def _near(
 
 
 def _first_of_clones(
-    updates: Float[Tensor, "clients dim"], gram: Float64[Tensor, "clients clients"]
+    updates: Float[Tensor, "clients dim"],
+    gram: Float64[Tensor, "clients clients"],
+    scales: Float64[Tensor, " clients"],
 ) -> Tensor:
-    """Return for each row the first row that is the same to the bit (mostly itself)."""
-    squared = gram.diagonal()
-    alike = (squared[:, None] - squared[None, :]).abs() <= 1e-5 * squared[:, None]
+    """Return for each row the first row that is the same to the bit (mostly itself).
+
+    Only rows that G cannot tell from another are read, each once, to a digest of its bytes. (Zero
+    has one sign in it: 0.0 and -0.0 are the same number.)
+    """
     first = torch.arange(len(updates))
-    for row in range(1, len(updates)):
-        for earlier in alike[row, :row].nonzero().flatten().tolist():
-            if int(first[earlier]) == earlier and _same(updates, row, earlier):
-                first[row] = earlier
-                break
+    alike = _near(gram, scales, first, ALIKE)
+    seen: dict[bytes, int] = {}
+    for row in (alike.any(0) | alike.any(1)).nonzero().flatten().tolist():
+        digest = blake2b((updates[row].detach() + 0.0).numpy().data).digest()
+        release(updates)
+        first[row] = seen.setdefault(digest, row)
     return first
 
 
-def _same(updates: Float[Tensor, "clients dim"], row: int, other: int) -> bool:
-    same = torch.equal(updates[row], updates[other])
-    release(updates)
-    return same
+def _measure_heaps(
+    updates: Float[Tensor, "clients dim"],
+    distances: Float64[Tensor, "clients clients"],
+    near: Bool[Tensor, "clients clients"],
+) -> None:
+    """Write the distances within each heap of rows that are near one another, from differences.
+
+    The first row of a heap is taken from all of it. Pairs for which even that cancels are the
+    heaps of the next level; the first row is in none of them, so there is an end to it.
+    """
+    heaps = _heaps(near)
+    while heaps:
+        left: list[Tensor] = []
+        for heap in heaps:
+            gram = gram_of_differences(updates, heap)
+            ones = torch.ones(len(heap), dtype=torch.float64)
+            distances[heap[:, None], heap[None, :]] = _by_gram(gram, ones)
+            still = _near(gram, ones, torch.arange(len(heap)), CLOSEST)
+            left += [heap[rows] for rows in _heaps(still)]
+        heaps = left
 
 
-def _measured(
-    updates: Float[Tensor, "clients dim"], row: int, others: Tensor
-) -> Float64[Tensor, " others"]:
-    total = updates.new_zeros(len(others), dtype=torch.float64)
-    width = max(BLOCK, CHUNK // len(others))
-    for _, columns in column_parts(updates, updates.shape[1], width):
-        difference = columns[others].to(torch.float64) - columns[row]
-        total += difference.square_().sum(1)
-    return total
+def _heaps(near: Bool[Tensor, "clients clients"]) -> list[Tensor]:
+    """Return the sets of rows, two or more, that a chain of near pairs holds together."""
+    linked = near | near.T
+    free = linked.any(1)
+    heaps: list[Tensor] = []
+    for row in range(len(near)):
+        if not bool(free[row]):
+            continue
+        heap = linked[row].clone()
+        grown = linked[heap].any(0) | heap
+        while not torch.equal(grown, heap):
+            heap, grown = grown, linked[grown].any(0) | grown
+        free &= ~heap
+        heaps.append(heap.nonzero().flatten())
+    return heaps
+
+
+def gram_of_differences(
+    updates: Float[Tensor, "clients dim"], rows: Tensor, origin: int = 0
+) -> Float64[Tensor, "rows rows"]:
+    """Return all inner products of u_i - u_o in float64, for i in ``rows`` and o = rows[origin]."""
+    count = len(rows)
+    gram = updates.new_zeros(count, count, dtype=torch.float64)
+    width = max(BLOCK, CHUNK // count)
+
+    def products(_: slice, columns: Tensor) -> Tensor:
+        chosen = columns[rows].to(torch.float64)
+        chosen = chosen - chosen[origin]
+        return chosen @ chosen.T
+
+    sum_over_parts(gram, updates, updates.shape[1], width, products)
+    return gram

@@ -6,11 +6,11 @@ matrix's columns this way needs no index, no copy to another layout and no branc
 of a round it is several times faster than a sort or a median along the columns (``make bench``).
 
 Networks come from Batcher's merge exchange (Knuth, TAOCP 3, 5.2.2, Algorithm M), cut down to what
-the wanted ranks need. Columns are taken a chunk at a time, so that the rows at work stay in cache.
-The result does not depend on the chunk or on the number of threads.
+the wanted ranks need. Columns are taken a chunk at a time, each by one thread (`workers`). The
+result does not depend on the chunk or on the number of threads.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,10 +18,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.kernels.passes import column_parts
+from datadefense.kernels.workers import Part, for_each_part
 
-COLUMNS_PER_THREAD = 32_768
-"""Columns of a chunk for each thread: torch splits an operation between threads from here on."""
+COLUMNS = 32_768
+"""Columns of a chunk, few enough that the rows at work stay in the cache of a core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +88,19 @@ def reduce_columns(
     """
     dim = updates.shape[1]
     result = updates.new_empty(dim)
-    width = COLUMNS_PER_THREAD * torch.get_num_threads()
-    free: list[Tensor] = []
-    for part, columns in column_parts(updates, dim, width):
-        out = result[part]
-        if len(out) < width:
-            free = []
-        rows = [columns[client] for client in (clients or range(len(updates)))]
-        used = _run(network, rows, free)
-        reduce(rows, out)
-        free += used
+
+    def work(parts: Iterator[Part]) -> None:
+        free: list[Tensor] = []
+        for part, columns in parts:
+            out = result[part]
+            if len(out) < COLUMNS:
+                free = []
+            rows = [columns[client] for client in (clients or range(len(updates)))]
+            used = _run(network, rows, free)
+            reduce(rows, out)
+            free += used
+
+    for_each_part(updates, dim, COLUMNS, work)
     return result
 
 

@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from datadefense.kernels.passes import column_parts, last_columns, whole_columns, whole_rows
+from datadefense.kernels.passes import last_columns, whole_columns, whole_rows
+from datadefense.kernels.workers import sum_over_parts
 from datadefense.spill import release
 
 BLOCK = 512
@@ -78,25 +79,15 @@ def dots(
     whole = dim - dim % BLOCK
     rest = last_columns(updates, whole)
     total = rest.to(torch.float64) @ vector[whole:].to(torch.float64)
-    for part, columns in column_parts(updates, whole, CHUNK):
+
+    def products(part: slice, columns: Tensor) -> Tensor:
         rows = in_blocks(columns).transpose(0, 1)
         column = vector[part].view(-1, BLOCK, 1)
-        total += torch.bmm(rows, column).squeeze(2).sum(0, dtype=torch.float64)
+        return torch.bmm(rows, column).squeeze(2).sum(0, dtype=torch.float64)
+
+    sum_over_parts(total, updates, whole, CHUNK, products)
     for row in (~total.isfinite()).nonzero().flatten().tolist():
         total[row] = updates[row].to(torch.float64) @ vector.to(torch.float64)
-        release(updates)
-    return total
-
-
-def squared_distances_to(
-    updates: Float[Tensor, "clients dim"], point: Float[Tensor, " dim"]
-) -> Float64[Tensor, " clients"]:
-    """Return the squared distance of each row from ``point``, from differences, in float64."""
-    total = updates.new_zeros(len(updates), dtype=torch.float64)
-    for part, columns in column_parts(updates, updates.shape[1], CHUNK):
-        total += squared_norms(columns - point[part])
-    for row in (~total.isfinite()).nonzero().flatten().tolist():
-        total[row] = (updates[row].to(torch.float64) - point.to(torch.float64)).square().sum()
         release(updates)
     return total
 
