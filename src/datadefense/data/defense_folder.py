@@ -22,7 +22,7 @@ from datadefense.data.file_content import read_at_most
 from datadefense.data.image_files import extra, from_file, stack, to_png
 from datadefense.data.marks import MARKS, read_marks, write_marks
 from datadefense.data.parquet import column_names, read_texts
-from datadefense.data.parquet_table import check_growth, open_parquet, read_columns
+from datadefense.data.parquet_table import check_growth, open_parquet
 from datadefense.defense_set import DefenseSet, Inputs, content_ids
 from datadefense.examples import Examples
 from datadefense.storage import save_tensors, write_atomically
@@ -198,7 +198,8 @@ def _kind(path: Path, names: Sequence[str]) -> str:
 
 
 def _column(path: Path, name: str, ids: Sequence[str]) -> Any:
-    column = read_columns(path, open_parquet(path), [name]).column(name)
+    with open_parquet(path) as table:
+        column = table.read([name]).column(name)
     if len(column) != len(ids):
         raise DataError(f"{path}: {name!r} has {len(column)} rows, there are {len(ids)} ids")
     return column

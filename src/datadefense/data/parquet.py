@@ -83,12 +83,17 @@ def read_texts(
 
 def column_names(path: Path) -> list[str]:
     """Return the names of a file's columns, without reading them."""
-    return list(open_parquet(path).schema_arrow.names)
+    with open_parquet(path) as table:
+        return table.names
 
 
 def count_rows(paths: Path | Sequence[Path]) -> int:
     """Return the number of rows by the files' own statement, without reading them."""
-    return sum(int(open_parquet(path).metadata.num_rows) for path in _files(paths))
+    rows = 0
+    for path in _files(paths):
+        with open_parquet(path) as table:
+            rows += table.num_rows
+    return rows
 
 
 def write_images(path: Path, examples: Examples, image_column: str, label_column: str) -> None:

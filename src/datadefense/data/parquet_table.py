@@ -4,7 +4,10 @@ A few bytes of parquet can stand for very many rows. So rows are counted before 
 are read a few at a time, and reading ends where a file gives far more than its size.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,47 +23,70 @@ GROWTH, SLACK, MAX_CONTENT = 100, 1 << 26, 1 << 31
 """A file of n bytes gives at most GROWTH * n + SLACK, and never more than MAX_CONTENT."""
 
 
+@dataclass(frozen=True, slots=True)
+class ParquetTable:
+    """A parquet file that is open: its path, its size in bytes, and pyarrow's view of it."""
+
+    path: Path
+    size: int
+    file: Any
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the columns."""
+        return list(self.file.schema_arrow.names)
+
+    @property
+    def num_rows(self) -> int:
+        """Return the number of rows by the file's own statement."""
+        return int(self.file.metadata.num_rows)
+
+    def read(self, names: Sequence[str]) -> Any:
+        """Return some columns."""
+        arrow, wanted = arrow_module(), list(dict.fromkeys(names))
+        fields = [field for field in self.file.schema_arrow if field.name in wanted]
+        for field in fields:
+            if any(word in str(field.type) for word in SHORTHANDS):
+                raise DataError(f"{self.path}: {field.name!r} must hold values, not {field.type}")
+        content, batches = 0, []
+        with refusing(f"{self.path} is not a readable parquet file"):
+            for batch in self.file.iter_batches(batch_size=ROWS_AT_ONCE, columns=wanted):
+                content += batch.nbytes
+                check_growth(str(self.path), content, self.size)
+                batches.append(batch)
+            if not batches:
+                return arrow.schema(fields).empty_table()
+            return arrow.Table.from_batches(batches).combine_chunks()
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[ParquetTable]:
+    """Open a file that has no more bytes and rows than are read; columns are not read yet."""
+    arrow = arrow_module()
+    with opened(path, MAX_FILE) as plain:
+        with refusing(f"{path} is not a readable parquet file"):
+            file = arrow.parquet.ParquetFile(plain)
+        table = ParquetTable(path, os.fstat(plain.fileno()).st_size, file)
+        if table.num_rows > MAX_ROWS:
+            raise DataError(f"{path} claims {table.num_rows} rows, expected <= {MAX_ROWS}")
+        yield table
+
+
 def read_table(path: Path, column: str, label_column: str) -> Any:
     """Return two columns, the second of integers; at least one row."""
-    arrow, file = arrow_module(), open_parquet(path)
-    schema = file.schema_arrow
-    for name in (column, label_column):
-        if name not in schema.names:
-            raise DataError(f"{path} has no column {name!r}; it has: {', '.join(schema.names)}")
-    if not arrow.types.is_integer(schema.field(label_column).type):
-        raise DataError(f"{path}: {label_column!r} must hold integers")
-    table = read_columns(path, file, [column, label_column])
+    arrow = arrow_module()
+    with open_parquet(path) as opened_table:
+        for name in (column, label_column):
+            if name not in opened_table.names:
+                there = ", ".join(opened_table.names)
+                raise DataError(f"{path} has no column {name!r}; it has: {there}")
+        label_type = opened_table.file.schema_arrow.field(label_column).type
+        if not arrow.types.is_integer(label_type):
+            raise DataError(f"{path}: {label_column!r} must hold integers")
+        table = opened_table.read([column, label_column])
     if table.num_rows == 0:
         raise DataError(f"{path} has no rows")
     return table
-
-
-def read_columns(path: Path, file: Any, names: Sequence[str]) -> Any:
-    """Return some columns of an open file as a table."""
-    arrow, wanted = arrow_module(), list(dict.fromkeys(names))
-    fields = [field for field in file.schema_arrow if field.name in wanted]
-    for field in fields:
-        if any(word in str(field.type) for word in SHORTHANDS):
-            raise DataError(f"{path}: {field.name!r} must hold values, not {field.type}")
-    with refusing(f"{path} is not a readable parquet file"):
-        size, content, batches = path.stat().st_size, 0, []
-        for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=wanted):
-            content += batch.nbytes
-            check_growth(str(path), content, size)
-            batches.append(batch)
-        if not batches:
-            return arrow.schema(fields).empty_table()
-        return arrow.Table.from_batches(batches).combine_chunks()
-
-
-def open_parquet(path: Path) -> Any:
-    """Return pyarrow's view of a file, with no more rows than are read; columns are not read."""
-    arrow = arrow_module()
-    with opened(path, MAX_FILE), refusing(f"{path} is not a readable parquet file"):
-        file = arrow.parquet.ParquetFile(path)
-    if (rows := int(file.metadata.num_rows)) > MAX_ROWS:
-        raise DataError(f"{path} claims {rows} rows, expected <= {MAX_ROWS}")
-    return file
 
 
 def check_growth(where: str, content: int, size: int) -> None:
