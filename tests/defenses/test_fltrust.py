@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import pytest
@@ -74,6 +75,15 @@ def test_a_server_step_that_explodes_keeps_the_model():
     server, round = toy_server(), toy_round(5)
     result = FlTrust(learning_rate=1e38, epochs=20).aggregate(None, round, server)
     assert torch.equal(result.params, round.global_params)
+
+
+def test_a_server_step_that_is_no_number_is_no_number_in_the_report():
+    server, round = toy_server(), toy_round(5)
+    broken = replace(server, predict=lambda params, x: server.predict(params, x) * torch.nan)
+    result = FlTrust().aggregate(None, round, broken)
+    assert torch.equal(result.params, round.global_params)
+    assert result.report["server_norm"] is None
+    json.dumps(dict(result.report), allow_nan=False)
 
 
 @pytest.mark.parametrize(

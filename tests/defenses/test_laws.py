@@ -1,6 +1,8 @@
 """Every registered defense keeps every law, with default and with other settings."""
 
-from dataclasses import dataclass
+import subprocess
+import sys
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pytest
@@ -19,8 +21,9 @@ from datadefense.defenses import (
     TrimmedMean,
     WeakDp,
 )
-from datadefense.defenses.base import Combined, Promise, Rule
-from datadefense.testing import LAWS, check_defense, toy_server
+from datadefense.defenses.base import Combined, Defense, Promise, Rule
+from datadefense.round import Aggregate
+from datadefense.testing import LAWS, BrokenLawError, check_defense, toy_server
 
 CASES = [make() for make in DEFENSES.values()] + [
     Krum(num_malicious=0),
@@ -78,7 +81,105 @@ class Liar(Rule):
             raise ZeroDivisionError
         if self.fault == "shape":
             weights = weights[:-1]
-        return Combined(update, weights)
+        if self.fault == "works" and float(round.updates.abs().max()) > 1e3:
+            for _ in range(100):
+                round.updates.sum(0)
+        evidence = {"size": round.updates.abs().amax(1).square()} if self.fault == "inf" else {}
+        report = {"size": torch.inf} if self.fault == "report" else {}
+        return Combined(update, weights, evidence, report)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """What a defense has kept of a round."""
+
+    tensor: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Keeper(Defense[Kept]):
+    """Keep something of each round and average it in, as a defense with momentum would."""
+
+    keeps: str = "copy"
+    name: ClassVar[str] = "keeper"
+
+    def init(self, server, params):
+        return Kept(torch.zeros_like(params))
+
+    def aggregate(self, state, round, server):
+        update = round.shares() @ round.updates
+        kept = {
+            "copy": round.updates[0].clone(),
+            "update": round.updates[0],
+            "model": round.global_params,
+        }[self.keeps]
+        params = round.global_params + update + 0.1 * state.tensor
+        return Aggregate(params, Kept(kept))
+
+
+@pytest.mark.parametrize("keeps", ["update", "model"])
+def test_the_suite_catches_a_state_that_is_a_view_of_the_round(keeps):
+    """The simulator writes the next round over it; it passed every law."""
+    check_defense(Keeper("copy"))
+    with pytest.raises(BrokenLawError, match="nothing_rests_on_the_rounds_memory: the state"):
+        check_defense(Keeper(keeps))
+
+
+@dataclass(frozen=True, slots=True)
+class Shower(Keeper):
+    """Show a part of the round as evidence."""
+
+    def aggregate(self, state, round, server):
+        plain = Keeper.aggregate(self, state, round, server)
+        return replace(plain, evidence={"first": round.updates[:, 0]})
+
+
+def test_the_suite_catches_evidence_that_is_a_view_of_the_round():
+    with pytest.raises(BrokenLawError, match="the evidence changed when the round's memory"):
+        check_defense(Shower())
+
+
+def law_named(name):
+    return next(law for law in LAWS if law.__name__ == name)
+
+
+def test_the_law_on_work_has_teeth():
+    """A hundred passes more where an update is large: caught by its count, not by a clock."""
+    law = law_named("attackers_cannot_make_it_work")
+    law(Liar(""), toy_server())
+    with pytest.raises(BrokenLawError, match=r"huge, all ways: \d+\.\d > 8 times the work"):
+        law(Liar("works"), toy_server())
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [("inf", "evidence 'size' is not finite"), ("report", "the report is not JSON")],
+)
+def test_the_law_on_what_is_said_has_teeth(fault, message):
+    law = law_named("what_it_says_is_finite")
+    law(Liar(""), toy_server())
+    with pytest.raises(BrokenLawError, match=message):
+        law(Liar(fault), toy_server())
+
+
+def test_laws_hold_under_python_without_asserts(tmp_path):
+    """``python -O`` removes every assert, and with them every law."""
+    script = tmp_path / "check.py"
+    script.write_text(
+        "from datadefense.defenses import FedAvg, Promise\n"
+        "from datadefense.testing import BrokenLawError, check_defense\n"
+        "class Liar(FedAvg):\n"
+        "    __slots__ = ()\n"
+        "    promises = FedAvg.promises | Promise.BOUNDED\n"
+        "try:\n"
+        "    check_defense(Liar())\n"
+        "except BrokenLawError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-O", str(script)], capture_output=True, text=True, check=True
+    )
+    assert "breaks size_does_not_help_an_attacker: updates of" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -95,7 +196,7 @@ class Liar(Rule):
     ],
 )
 def test_the_suite_catches_a_broken_defense(fault, law):
-    with pytest.raises(AssertionError, match=law):
+    with pytest.raises(BrokenLawError, match=law):
         check_defense(Liar(fault))
 
 

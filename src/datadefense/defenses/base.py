@@ -63,6 +63,10 @@ class Defense(ABC, Generic[StateT]):
         """Say why a round of ``num_clients`` is too small for this rule; None if it is not."""
         return None
 
+    def assumed_malicious(self) -> int:
+        """Return how many attackers in a round the rule is to bear: ``num_malicious``, or one."""
+        return int(getattr(self, "num_malicious", 1))
+
     def check_clients(self, num_clients: int) -> None:
         """Raise if a run with rounds of ``num_clients`` makes no sense. Call before the run."""
         if problem := self.shortage(num_clients):
@@ -87,7 +91,8 @@ class Rule(Defense[None]):
 
     In a round too small for the rule (see ``shortage``; clients may have been rejected) it falls
     back: on the median of each coordinate while honest clients can still be the majority,
-    n >= 2f + 1, and else on leaving the model as it is. The report says so.
+    n >= 2f + 1 (f is ``num_malicious``, or one), and else on leaving the model as it is. The report
+    says so.
     """
 
     __slots__ = ()
@@ -119,7 +124,7 @@ class Rule(Defense[None]):
         )
 
     def _fall_back(self, round: Round, problem: str) -> Combined:
-        if round.num_clients >= 2 * int(getattr(self, "num_malicious", 0)) + 1:
+        if round.num_clients >= 2 * self.assumed_malicious() + 1:
             report = {"fallback": f"{problem}: took the median of each coordinate"}
             return Combined(median(round.updates), report=report)
         report = {"fallback": f"{problem}: kept the model"}

@@ -1,5 +1,6 @@
 """FLTrust: the server takes a step of its own on clean data and trusts who goes its way."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -83,7 +84,10 @@ class FlTrust(Defense[None]):
                 None,
                 torch.zeros_like(trust).to(round.updates.dtype),
                 evidence,
-                {"fallback": "fltrust trusts no client: kept the model", "server_norm": own_norm},
+                {
+                    "fallback": "fltrust trusts no client: kept the model",
+                    "server_norm": own_norm if math.isfinite(own_norm) else None,
+                },
             )
         factors = torch.where(trust > 0, trust / total * own_norm / lengths, 0.0)
         weights = factors.to(round.updates.dtype)

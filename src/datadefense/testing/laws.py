@@ -1,4 +1,4 @@
-"""The laws, one function each; a broken one raises AssertionError and says by how much."""
+"""The laws, one function each; a broken one raises BrokenLawError and says by how much."""
 
 import math
 from collections.abc import Callable
@@ -8,7 +8,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from datadefense.defended_round import defend
 from datadefense.defenses.base import Defense, Promise
@@ -17,6 +16,20 @@ from datadefense.params import Layout
 from datadefense.round import Aggregate, Round
 from datadefense.server import Server
 from datadefense.storage import load_state, save_state
+from datadefense.testing.broken import (
+    BrokenLawError,
+    require,
+    require_close,
+    require_equal,
+    require_finite,
+    tensors_of,
+    weights_of,
+)
+from datadefense.testing.hostile_laws import (
+    attackers_cannot_make_it_work,
+    nothing_rests_on_the_rounds_memory,
+    what_it_says_is_finite,
+)
 from datadefense.testing.toy import toy_round, toy_server
 
 Law = Callable[[Defense[Any], Server], None]
@@ -33,24 +46,25 @@ def inputs_are_untouched(defense: Defense[Any], server: Server) -> None:
     """Neither the round nor the state changes under ``aggregate``."""
     round = toy_round()
     state = defense.init(server, round.global_params)
-    tensors = [round.global_params, round.updates, round.num_examples, *_tensors(state)]
+    tensors = [round.global_params, round.updates, round.num_examples, *tensors_of(state)]
     before = [(tensor.clone(), tensor._version) for tensor in tensors]
     result = defense.aggregate(state, round, server)
     for tensor, (copy, version) in zip(tensors, before, strict=True):
-        assert torch.equal(tensor, copy), "aggregate changed its input"
-        assert tensor._version == version, "aggregate wrote to its input"
+        require_equal(tensor, copy, "aggregate changed its input")
+        require(tensor._version == version, "aggregate wrote to its input")
     for tensor in tensors:
-        assert result.params.data_ptr() != tensor.data_ptr(), "the result shares memory with input"
+        apart = result.params.data_ptr() != tensor.data_ptr()
+        require(apart, "the result shares memory with input")
 
 
 def same_input_same_bits(defense: Defense[Any], server: Server) -> None:
     """Two calls give the same model, weights and next state, to the bit."""
     first, second = (run(defense, toy_round(), server) for _ in range(2))
-    assert torch.equal(first.params, second.params), "two calls gave two models"
-    for one, two in zip(_tensors(first.state), _tensors(second.state), strict=True):
-        assert torch.equal(one, two), "two calls gave two states"
+    require_equal(first.params, second.params, "two calls gave two models")
+    for one, two in zip(tensors_of(first.state), tensors_of(second.state), strict=True):
+        require_equal(one, two, "two calls gave two states")
     if first.weights is not None and second.weights is not None:
-        assert torch.equal(first.weights, second.weights), "two calls gave two sets of weights"
+        require_equal(first.weights, second.weights, "two calls gave two sets of weights")
 
 
 def result_is_well_formed(defense: Defense[Any], server: Server) -> None:
@@ -60,24 +74,26 @@ def result_is_well_formed(defense: Defense[Any], server: Server) -> None:
     """
     round = toy_round()
     result = run(defense, round, server)
-    assert result.params.shape == round.global_params.shape
-    assert result.params.dtype == round.global_params.dtype
-    assert bool(result.params.isfinite().all()), "the model is not finite"
-    assert "fallback" not in result.report, f"fell back on a normal round: {result.report}"
+    have = (tuple(result.params.shape), result.params.dtype)
+    wanted = (tuple(round.global_params.shape), round.global_params.dtype)
+    require(have == wanted, f"the model is {have}, global_params are {wanted}")
+    require_finite(result.params, "the model is not finite")
+    require("fallback" not in result.report, f"fell back on a normal round: {result.report}")
     if result.weights is not None:
-        assert result.weights.shape == (round.num_clients,)
+        shape = tuple(result.weights.shape)
+        require(shape == (round.num_clients,), f"weights have shape {shape}, not one a client")
         signed = Promise.SIGNED in defense.promises
-        assert signed or bool((result.weights >= 0).all()), "a weight is negative"
+        require(signed or bool((result.weights >= 0).all()), "a weight is negative")
     for name, values in result.evidence.items():
-        assert values.shape == (round.num_clients,), f"evidence {name!r} is not one number a client"
-        assert bool(values.isfinite().all()), f"evidence {name!r} is not finite"
+        one_each = values.shape == (round.num_clients,)
+        require(one_each, f"evidence {name!r} is not one number a client")
+        require_finite(values, f"evidence {name!r} is not finite")
     if Promise.SUMS_TO_ONE in defense.promises:
-        assert result.weights is not None, "SUMS_TO_ONE needs weights"
-        _close(result.weights.sum(), torch.tensor(1.0), "the sum of the weights")
+        total = weights_of(result, "SUMS_TO_ONE").sum()
+        require_close(total, torch.tensor(1.0), "the sum of the weights")
     if Promise.WEIGHTED in defense.promises:
-        assert result.weights is not None, "WEIGHTED needs weights"
-        expected = round.global_params + result.weights @ round.updates
-        _close(result.params, expected, "the model and global_params + weights @ updates")
+        expected = round.global_params + weights_of(result, "WEIGHTED") @ round.updates
+        require_close(result.params, expected, "the model and global_params + weights @ updates")
 
 
 def order_of_clients_does_not_matter(defense: Defense[Any], server: Server) -> None:
@@ -93,9 +109,9 @@ def order_of_clients_does_not_matter(defense: Defense[Any], server: Server) -> N
         client_ids=tuple(round.client_ids[j] for j in order.tolist()),
     )
     plain, permuted = run(defense, round, server), run(defense, shuffled, server)
-    _close(permuted.params, plain.params, "the models of two orders of the same clients")
+    require_close(permuted.params, plain.params, "the models of two orders of the same clients")
     if plain.weights is not None and permuted.weights is not None:
-        _close(permuted.weights, plain.weights[order], "the permuted weights")
+        require_close(permuted.weights, plain.weights[order], "the permuted weights")
 
 
 def global_model_is_only_added(defense: Defense[Any], server: Server) -> None:
@@ -106,7 +122,7 @@ def global_model_is_only_added(defense: Defense[Any], server: Server) -> None:
     shift = torch.linspace(-2, 2, len(round.global_params))
     moved = replace(round, global_params=round.global_params + shift)
     plain, result = run(defense, round, server), run(defense, moved, server)
-    _close(result.params, plain.params + shift, "the moved model", tolerance=1e-5)
+    require_close(result.params, plain.params + shift, "the moved model", tolerance=1e-5)
 
 
 def equal_updates_come_back(defense: Defense[Any], server: Server) -> None:
@@ -115,16 +131,16 @@ def equal_updates_come_back(defense: Defense[Any], server: Server) -> None:
     update = round.updates[0]
     same = replace(round, updates=update.repeat(round.num_clients, 1))
     result = run(defense, same, server)
-    assert bool(result.params.isfinite().all()), "identical clients gave a model that is not finite"
+    require_finite(result.params, "identical clients gave a model that is not finite")
     if Promise.UNANIMOUS in defense.promises:
-        _close(result.params, round.global_params + update, "the model after equal updates")
+        require_close(result.params, round.global_params + update, "the model after equal updates")
 
 
 def size_does_not_help_an_attacker(defense: Defense[Any], server: Server) -> None:
     """F updates of any size move the model hardly farther than moderate ones do (BOUNDED)."""
     if Promise.BOUNDED not in defense.promises:
         return
-    malicious = int(getattr(defense, "num_malicious", 1))
+    malicious = defense.assumed_malicious()
     round = toy_round(4 * malicious + 7)
 
     def moved(size: float) -> float:
@@ -132,14 +148,17 @@ def size_does_not_help_an_attacker(defense: Defense[Any], server: Server) -> Non
         updates[:malicious] = size
         result = run(defense, replace(round, updates=updates), server)
         distance = float((result.params.double() - round.global_params.double()).norm())
-        assert math.isfinite(distance), f"updates of {size:g} gave a model that is not finite"
+        require(math.isfinite(distance), f"updates of {size:g} gave a model that is not finite")
         return distance
 
     longest = float(round.updates.norm(dim=1).max())
     limit = 3 * max(longest, moved(1.0), moved(-1.0))
     for size in SIZES:
         distance = moved(size)
-        assert distance <= limit, f"updates of {size:g} moved the model by {distance:g} > {limit:g}"
+        require(
+            distance <= limit,
+            f"updates of {size:g} moved the model by {distance:g} > {limit:g}",
+        )
 
 
 def small_rounds_are_survived(defense: Defense[Any], server: Server) -> None:
@@ -147,10 +166,11 @@ def small_rounds_are_survived(defense: Defense[Any], server: Server) -> None:
     for clients in range(1, 8):
         round = toy_round(clients)
         result = run(defense, round, server)
-        assert bool(result.params.isfinite().all()), f"{clients} clients: not finite"
+        require_finite(result.params, f"{clients} clients: not finite")
         if problem := defense.shortage(clients):
             fallback = str(result.report.get("fallback", ""))
-            assert fallback.startswith(problem), f"{clients} clients: the report does not say why"
+            says_so = fallback.startswith(problem)
+            require(says_so, f"{clients} clients: the report does not say why")
 
 
 def zero_updates_are_survived(defense: Defense[Any], server: Server) -> None:
@@ -161,7 +181,7 @@ def zero_updates_are_survived(defense: Defense[Any], server: Server) -> None:
         updates[: clients // 2] = 0
         for matrix in (updates, torch.zeros_like(updates)):
             result = run(defense, replace(round, updates=matrix), server)
-            assert bool(result.params.isfinite().all()), "zero updates gave a model not finite"
+            require_finite(result.params, "zero updates gave a model not finite")
 
 
 def rejects_are_survived(defense: Defense[Any], server: Server) -> None:
@@ -172,11 +192,12 @@ def rejects_are_survived(defense: Defense[Any], server: Server) -> None:
     layout = Layout.of_state_dict({"params": round.global_params})
     start = round.global_params
     result = defend(defense, state, Admission(round, rejected, layout), start, server)
-    assert bool(result.params.isfinite().all())
-    assert result.report["rejected"] == [{"client": "stranger", "reason": rejected[0].reason}]
+    require_finite(result.params, "the model behind the gate is not finite")
+    told = [{"client": "stranger", "reason": rejected[0].reason}]
+    require(result.report["rejected"] == told, "the report hides whom the gate turned away")
     empty = defend(defense, state, Admission(None, rejected, layout), start, server)
-    assert torch.equal(empty.params, round.global_params), "nobody was admitted: the model moved"
-    assert empty.report["held"] == "no update was admitted"
+    require_equal(empty.params, round.global_params, "nobody was admitted: the model moved")
+    require(empty.report["held"] == "no update was admitted", "the report does not say why")
 
 
 def state_survives_a_file(defense: Defense[Any], server: Server) -> None:
@@ -187,11 +208,11 @@ def state_survives_a_file(defense: Defense[Any], server: Server) -> None:
     with TemporaryDirectory() as folder:
         save_state(Path(folder) / "state.safetensors", state)
         restored = load_state(Path(folder) / "state.safetensors", like=start)
-    for one, two in zip(_tensors(state), _tensors(restored), strict=True):
-        assert torch.equal(one, two), "a tensor of the state changed in the file"
+    for one, two in zip(tensors_of(state), tensors_of(restored), strict=True):
+        require_equal(one, two, "a tensor of the state changed in the file")
     straight = defense.aggregate(state, second, server)
     resumed = defense.aggregate(restored, second, server)
-    assert torch.equal(straight.params, resumed.params), "the resumed defense went another way"
+    require_equal(straight.params, resumed.params, "the resumed defense went another way")
 
 
 LAWS: tuple[Law, ...] = (
@@ -206,14 +227,18 @@ LAWS: tuple[Law, ...] = (
     zero_updates_are_survived,
     rejects_are_survived,
     state_survives_a_file,
+    nothing_rests_on_the_rounds_memory,
+    what_it_says_is_finite,
+    attackers_cannot_make_it_work,
 )
 
 
 def check_defense(defense: Defense[Any], server: Server | None = None) -> None:
     """Hold a defense to every law and to its own promises.
 
-    Raises AssertionError with the law's name. ``server`` defaults to a toy server whose model has
-    `datadefense.testing.TOY_DIM` parameters, the dimension of the rounds that the laws use.
+    Raises BrokenLawError (an AssertionError) with the law's name. ``server`` defaults to a toy
+    server whose model has `datadefense.testing.TOY_DIM` parameters, the dimension of the rounds
+    that the laws use.
 
     >>> from datadefense.defenses import Krum
     >>> check_defense(Krum(num_malicious=2))
@@ -221,23 +246,5 @@ def check_defense(defense: Defense[Any], server: Server | None = None) -> None:
     for law in LAWS:
         try:
             law(defense, server or toy_server())
-        except AssertionError as error:
-            raise AssertionError(f"{defense!r} breaks {law.__name__}: {error}") from error
-
-
-def _close(actual: Tensor, expected: Tensor, what: str, tolerance: float = 2e-6) -> None:
-    gap = float((actual.double() - expected.double()).abs().max())
-    size = max(1.0, float(expected.double().abs().max()))
-    assert gap <= tolerance * size, f"{what}: off by {gap:g}"
-
-
-def _tensors(state: object) -> list[Tensor]:
-    """Return the tensors in a state, in the order of its fields."""
-    if isinstance(state, Tensor):
-        return [state]
-    if isinstance(state, tuple):
-        return [tensor for part in state for tensor in _tensors(part)]
-    if isinstance(state, dict):
-        return [tensor for part in state.values() for tensor in _tensors(part)]
-    fields = getattr(state, "__dataclass_fields__", {})
-    return [tensor for name in fields for tensor in _tensors(getattr(state, name))]
+        except BrokenLawError as error:
+            raise BrokenLawError(f"{defense!r} breaks {law.__name__}: {error}") from error

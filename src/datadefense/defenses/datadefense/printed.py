@@ -1,5 +1,6 @@
 """DataDefense as printed and as released: Algorithm 1, Algorithm 2, and the authors' code."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -138,11 +139,12 @@ class DataDefensePaper(Defense[PrintedState]):
             if not self.psi_first:
                 psi = self._step(psi, owned, margin(after.detach(), y), round.index)
         names = ("clean_loss", "poison_loss", "distance", "share")
+        found = float(loss.detach())
         report: dict[str, object] = {
             "theta": state.theta.tolist(),
             "gamma": scores.tolist(),
             "marked": marked.nonzero().flatten().tolist(),
-            "loss": float(loss.detach()),
+            "loss": found if math.isfinite(found) else None,
         }
         if not bool((C != 0).any()):
             report["dead"] = "every theta . s_j <= 0: the model stays, and theta has no gradient"
