@@ -11,7 +11,7 @@ from datadefense.experiments.experiment import ATTACKERS_ONLY, ATTACKS, Experime
 from datadefense.experiments.setups import SETUPS
 
 FIELDS = [field.name for field in dataclasses.fields(Experiment)]
-DEFAULTS_PIN = "c7ad8d6ed6cf6f0f"
+DEFAULTS_PIN = "bea595af0019bfcb"
 KEY_PIN = "9d369eeb49ce555d"
 ADVICE = (
     "defaults are part of what stored keys mean: raise ENGINE in experiments/revisions.py, or give "

@@ -1,7 +1,7 @@
 """An attacker who knows the defense: it trains to look honest on a guess of the defense set."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -42,6 +42,13 @@ class KnowsTheDefense(Twist):
         number("weight", self.weight, minimum=0)
         number("tolerance", self.tolerance, minimum=0, maximum=1)
         number("reach", self.reach, above=0)
+
+    def holdings(self, loot: Loot, ordinary: int) -> Loot:
+        """Keep a third of the poison as a guess of what the server holds."""
+        count = max(1, len(loot.poison) // 3)
+        index = torch.arange(len(loot.poison))
+        guess = (loot.clean, loot.poison.take(index[-count:]))
+        return replace(loot, poison=loot.poison.take(index[:-count]), guess=guess)
 
     def radius(self, bench: Bench, loot: Loot, situation: Situation) -> float | None:
         """Return the greatest length that does not stand out: train honestly and measure."""

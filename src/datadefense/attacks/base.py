@@ -114,6 +114,10 @@ class Twist:
 
     __slots__ = ()
 
+    def holdings(self, loot: Loot, ordinary: int) -> Loot:
+        """Return what the attacker holds, where an honest client has ``ordinary`` examples."""
+        return loot
+
     def examples(self, loot: Loot, situation: Situation) -> Examples:
         """Return what to train on."""
         return loot.mixed()

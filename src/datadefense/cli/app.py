@@ -72,10 +72,19 @@ def demo(
 
 @app.command()
 def run(
-    setup: Annotated[str, typer.Option(help="Task and backdoor; see `datadefense list setups`.")],
+    setup: Annotated[
+        str,
+        typer.Option("--task", "--setup", help="Task and backdoor; see `datadefense list setups`."),
+    ],
     defense: Annotated[str, typer.Option(help="Name of a defense.")] = "fedavg",
     attack: Annotated[
         str | None, typer.Option(help="Name of an attack; see `datadefense list attacks`.")
+    ] = None,
+    malicious: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of all clients that attacks whenever drawn (default: the task's)."
+        ),
     ] = None,
     rounds: Annotated[int | None, typer.Option(help="Rounds of the federation.")] = None,
     defense_set: Annotated[
@@ -119,6 +128,7 @@ def run(
         raise SettingsError("--log and --device need --engine builtin")
 
     chosen = {"defense": defense, "attack": attack, "rounds": rounds, "seed": seed}
+    chosen |= {"malicious": malicious}
     chosen |= {"defense_folder": None if defense_set is None else str(defense_set.absolute())}
     changes = {key: str(value) for key, value in chosen.items() if value is not None}
     changes |= read_pairs(set_ or [])

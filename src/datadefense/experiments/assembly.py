@@ -15,7 +15,7 @@ from datadefense.examples import Examples
 from datadefense.experiments.digits import digits_edge
 from datadefense.experiments.experiment import Experiment
 from datadefense.experiments.images import image_material
-from datadefense.experiments.material import Material, with_guess
+from datadefense.experiments.material import Material
 from datadefense.experiments.owned_set import owned_set
 from datadefense.experiments.second_backdoor import with_second_backdoor
 from datadefense.experiments.tweets import tweet_material
@@ -44,7 +44,10 @@ def assemble(
     start = warm_start(experiment, material, cache_folder(), report)
     layout = Layout.of_module(material.module)
     attack = experiment.make_attack()
-    loot = with_guess(material.attacker) if experiment.attack == "adaptive" else material.attacker
+    loot = None
+    if attack is not None:
+        ordinary = round(len(material.clients) / len(shards))
+        loot = attack.twist.holdings(material.attacker, ordinary)
     federation = Federation(
         module=material.module,
         layout=layout,
@@ -57,7 +60,7 @@ def assemble(
         schedule=experiment.make_schedule(),
         clients_per_round=experiment.clients_per_round,
         attack=attack,
-        loot=None if attack is None else loot,
+        loot=loot,
         augment=material.augment,
         seed=experiment.seed,
         vocabulary=material.vocabulary,

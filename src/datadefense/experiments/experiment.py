@@ -12,6 +12,7 @@ from typing import Any, Literal
 from datadefense.attacks.adaptive import KnowsTheDefense
 from datadefense.attacks.base import Plain, Twist
 from datadefense.attacks.constrain import ConstrainAndScale
+from datadefense.attacks.data_poisoning import OrdinaryPoisoner
 from datadefense.attacks.dba import Distributed
 from datadefense.attacks.idle import HardlyMoves
 from datadefense.attacks.lie import LittleIsEnough
@@ -33,16 +34,25 @@ SecondBackdoor = Literal["none", "known", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class AttackKind:
-    """What the name of an attack stands for: a ball or not, scaling or not, and a twist."""
+    """What the name of an attack stands for: a ball or not, scaling or not, and a twist.
+
+    ``as_honest``: it trains with the honest clients' epochs and step size, not with its own.
+    """
 
     about: str
     ball: bool = False
     replacement: bool = False
     twist: Callable[["Experiment"], Twist] = lambda _: Plain()
+    as_honest: bool = False
 
 
 ATTACKS: Mapping[str, AttackKind] = {
     "none": AttackKind("nobody attacks"),
+    "data-poisoning": AttackKind(
+        "an ordinary client with a share of poisoned examples; trains as honest clients do",
+        twist=lambda one: OrdinaryPoisoner(share=one.poison_share),
+        as_honest=True,
+    ),
     "black-box": AttackKind("train on clean and poisoned data"),
     "pgd": AttackKind("the same within a ball around the global model", ball=True),
     "pgd-replacement": AttackKind("the same, scaled to replace the model", True, True),
@@ -78,6 +88,7 @@ ATTACKERS_ONLY = (
     "replacement_radius",
     "radius_decay",
     "project_every",
+    "poison_share",
     "tolerance",
     "reach",
     "schedule",
@@ -149,6 +160,7 @@ class Experiment:
     replacement_radius: float = setting(1.0, "radius when the update is scaled to replace")
     radius_decay: float = setting(1.0, "factor on the radius from one round to the next")
     project_every: int = setting(10, "steps from one projection to the next")
+    poison_share: float = setting(0.2, "share of a data poisoner's examples that is poisoned")
     tolerance: float = setting(0.2, "share of the poison's loss that adaptive takes off")
     reach: float = setting(1.5, "radius of adaptive's ball, in honest updates")
 
@@ -245,9 +257,9 @@ class Experiment:
         kind = ATTACKS[self.attack]
         radius = self.replacement_radius if kind.replacement else self.radius
         return Pgd(
-            epochs=self.attack_epochs,
+            epochs=self.epochs if kind.as_honest else self.attack_epochs,
             batch_size=self.batch_size,
-            learning_rate=self.attack_learning_rate,
+            learning_rate=self.learning_rate if kind.as_honest else self.attack_learning_rate,
             decay=self.decay,
             momentum=self.momentum,
             weight_decay=self.weight_decay,

@@ -1,7 +1,7 @@
 """Material: what a setup brings, dealt out: clean examples to one owner each, poison in pools."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -61,11 +61,3 @@ def hands(count: int, sizes: list[int], seed: int) -> tuple[Tensor, ...]:
 def deal(examples: Examples, sizes: list[int], seed: int) -> list[Examples]:
     """Deal out hands of the given sizes at random, and what is left as the last hand."""
     return [examples.take(hand) for hand in hands(len(examples), sizes, seed)]
-
-
-def with_guess(loot: Loot) -> Loot:
-    """Let an attacker keep a third of its poison as a guess of what the server holds."""
-    count = max(1, len(loot.poison) // 3)
-    index = torch.arange(len(loot.poison))
-    guess = (loot.clean, loot.poison.take(index[-count:]))
-    return replace(loot, poison=loot.poison.take(index[:-count]), guess=guess)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from datadefense.experiments.experiment import Experiment
-from datadefense.settings import SettingsError, one_of, parse, suggest
+from datadefense.settings import SettingsError, number, one_of, parse, suggest
 
 DIGITS = Experiment()
 
@@ -159,6 +159,8 @@ def experiment(setup: str, scale: str, changes: Mapping[str, str]) -> Experiment
     """Return a setup's experiment with fields changed by text values.
 
     ``defense.KEY`` sets a setting of the defense; an unknown key is an error with a suggestion.
+    ``malicious`` is the share of all clients that attacks whenever it is drawn: short for a
+    fixed pool of that size.
     """
     if setup not in SETUPS:
         raise SettingsError(f"no setup is called {setup!r}{suggest(setup, SETUPS)}")
@@ -170,4 +172,20 @@ def experiment(setup: str, scale: str, changes: Mapping[str, str]) -> Experiment
         if key.startswith("defense.")
     }
     base = SETUPS[setup][scale]
-    return dataclasses.replace(base, **parse(Experiment, plain), defense_settings=settings)
+    share = plain.pop("malicious", None)
+    values = parse(Experiment, plain)
+    if share is not None:
+        values |= _pool(share, values, values.get("clients", base.clients))
+    return dataclasses.replace(base, **values, defense_settings=settings)
+
+
+def _pool(text: str, values: Mapping[str, object], clients: int) -> dict[str, object]:
+    """Return the fixed pool that a share of malicious clients stands for."""
+    if twice := sorted({"schedule", "pool"} & set(values)):
+        raise SettingsError(f"malicious sets {twice[0]} already: give one of them")
+    try:
+        share = float(text)
+    except ValueError as error:
+        raise SettingsError(f"malicious must be a number, got {text!r}") from error
+    number("malicious", share, above=0, maximum=1)
+    return {"schedule": "fixed-pool", "pool": max(1, round(share * clients))}
