@@ -127,8 +127,8 @@ def run(
     if engine == "flower" and (log or device != "cpu"):
         raise SettingsError("--log and --device need --engine builtin")
 
-    chosen = {"defense": defense, "attack": attack, "rounds": rounds, "seed": seed}
-    chosen |= {"malicious": malicious}
+    chosen: dict[str, object] = {"defense": defense, "attack": attack, "rounds": rounds}
+    chosen |= {"seed": seed, "malicious": malicious}
     chosen |= {"defense_folder": None if defense_set is None else str(defense_set.absolute())}
     changes = {key: str(value) for key, value in chosen.items() if value is not None}
     changes |= read_pairs(set_ or [])
