@@ -8,7 +8,7 @@ are texts, bytes and integers of 64 bits: hashes of others can be chosen to coll
 """
 
 import io
-import pickletools  # nosec B403 - it only names the instructions
+import pickletools  # nosec B403
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
