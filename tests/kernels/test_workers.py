@@ -1,4 +1,5 @@
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 import torch
@@ -129,3 +130,21 @@ def test_one_thread_starts_no_other():
     )
     assert found[0][0] == before
     assert len(found) == 1
+
+
+def test_a_thread_that_never_had_a_core_is_not_waited_for(monkeypatch):
+    """On a busy machine that wait would be longer than the work."""
+    torch.set_num_threads(2)
+    begun = []
+
+    class Late(ThreadPoolExecutor):
+        def submit(self, call):
+            begun.append(future := Future())
+            return future
+
+    monkeypatch.setattr(workers, "ThreadPoolExecutor", Late)
+    try:
+        assert torch.equal(networks.median(drawn()), drawn().median(0).values)
+        assert [future.cancelled() for future in begun] == [True]
+    finally:
+        torch.set_num_threads(1)

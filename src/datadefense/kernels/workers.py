@@ -38,7 +38,8 @@ def workers_for(updates: Float[Tensor, "clients dim"], parts: int) -> int:
 def share_out(work: Callable[[], None], workers: int) -> None:
     """Run ``work`` in this thread and ``workers - 1`` others, with torch's threads off in each.
 
-    A thread has its own number of threads in torch, and starts with what was last set.
+    A thread has its own number of threads in torch, and starts with what was last set. One that has
+    not had a core by the time that the work is done is not waited for.
     """
     if workers == 1:
         work()
@@ -51,13 +52,17 @@ def share_out(work: Callable[[], None], workers: int) -> None:
 
     before = torch.get_num_threads()
     torch.set_num_threads(1)
+    pool = ThreadPoolExecutor(workers - 1)
+    done = False
     try:
-        with ThreadPoolExecutor(workers - 1) as pool:
-            others = [pool.submit(as_here) for _ in range(workers - 1)]
-            work()
-            for other in others:
+        others = [pool.submit(as_here) for _ in range(workers - 1)]
+        work()
+        for other in others:
+            if not other.cancel():
                 other.result()
+        done = True
     finally:
+        pool.shutdown(wait=not done, cancel_futures=True)
         torch.set_num_threads(before)
 
 
