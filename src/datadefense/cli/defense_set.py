@@ -16,7 +16,7 @@ from datadefense.data.contact_sheet import render
 from datadefense.data.defense_folder import DefenseSetSource, read_defense_folder
 from datadefense.data.errors import DataError
 from datadefense.data.marks import write_marks
-from datadefense.defenses.datadefense import DataDefense
+from datadefense.defenses.datadefense import DataDefenseLearned
 from datadefense.defenses.datadefense.detector import gamma, standardise
 from datadefense.experiments.set_problems import classes, odd_labels, problems
 from datadefense.experiments.warm_start import warm_start
@@ -89,7 +89,7 @@ def _gamma(source: DefenseSetSource, inputs: Tensor, opened: Opened) -> Float[Te
     module.load_state_dict(layout.unflatten(start), strict=False)
     owned = source.defense_set(inputs, lambda given: penultimate(module, given))
     server = Server(predictor(module, layout), seed=opened.experiment.seed, defense_set=owned)
-    psi = DataDefense().init(server, start).psi
+    psi = DataDefenseLearned().init(server, start).psi
     return gamma(psi, standardise(owned.features), owned.examples.labels)
 
 

@@ -12,6 +12,7 @@ from datadefense.defenses.coordinatewise import Median, TrimmedMean
 from datadefense.defenses.datadefense import (
     DataDefense,
     DataDefenseAppendix,
+    DataDefenseLearned,
     DataDefensePaper,
     DataDefenseReleased,
 )
@@ -39,6 +40,7 @@ DEFENSES: Mapping[str, type[Defense[Any]]] = {
     "sparsefed": SparseFed,
     "fltrust": FlTrust,
     "datadefense": DataDefense,
+    "datadefense-learned": DataDefenseLearned,
     "datadefense-paper": DataDefensePaper,
     "datadefense-appendix": DataDefenseAppendix,
     "datadefense-released": DataDefenseReleased,
@@ -103,6 +105,7 @@ __all__ = [
     "Combined",
     "DataDefense",
     "DataDefenseAppendix",
+    "DataDefenseLearned",
     "DataDefensePaper",
     "DataDefenseReleased",
     "Defense",

@@ -10,13 +10,13 @@ from itertools import product
 ENGINE = 1
 """Data, partition, schedule, training, evaluation, and the defaults of `Experiment`."""
 ATTACKS: Mapping[str, int] = {"adaptive": 3}
-DEFENSES: Mapping[str, int] = {"datadefense": 3}
+DEFENSES: Mapping[str, int] = {"datadefense": 4, "datadefense-learned": 3}
 """By name; 1 where none is given."""
 
 
 def revision(attack: str, defense: str) -> list[int]:
-    """Return the numbers that matter to a run; our ablations change with the default."""
-    base = "datadefense" if defense.startswith("datadefense.reproduction") else defense
+    """Return the numbers that matter to a run; the ablations change with what they are of."""
+    base = "datadefense-learned" if defense.startswith("datadefense.reproduction") else defense
     return [ENGINE, ATTACKS.get(attack, 1), DEFENSES.get(base, 1)]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from datadefense.defenses import DEFENSES
 from datadefense.experiments.setups import SETUPS
-from datadefense.reproduction.paper_studies import SHARES, STAND_IN, sized
+from datadefense.reproduction.paper_studies import LEARNED, SHARES, STAND_IN, sized
 from datadefense.reproduction.study import Point, Study, point_of
 
 REAL = tuple(setup for setup in SETUPS if setup != "emnist-ardis")
@@ -70,14 +70,22 @@ def _told(scale: str) -> Iterator[Point]:
 
 def _idle(scale: str) -> Iterator[Point]:
     for words in ("20 % of clients", "40 % of clients"):
-        for defense in ("fedavg", "krum", "multi-krum", "median", "fltrust", "datadefense"):
+        for defense in (
+            "fedavg",
+            "krum",
+            "multi-krum",
+            "median",
+            "fltrust",
+            LEARNED,
+            "datadefense",
+        ):
             changes = {"attack": "idle", "defense": defense, **DIGITS[words]}
             yield point_of(scale, (words, defense), "digits-edge", changes)
 
 
 def _daring(scale: str) -> Iterator[Point]:
     for dared in ("0", "0.1", "0.2", "0.5", "1"):
-        for defense in ("fedavg", "multi-krum", "fltrust", "datadefense"):
+        for defense in ("fedavg", "multi-krum", "fltrust", LEARNED, "datadefense"):
             changes = {"attack": "adaptive", "defense": defense, "tolerance": dared, "period": 1}
             yield point_of(scale, (dared, defense), "digits-edge", changes)
 
@@ -87,7 +95,7 @@ def _size(scale: str) -> Iterator[Point]:
         for percent in (5, 10, 20):
             poison = min(size // 5, STRANGE)
             changes = sized(size, poison, max(1, size * percent // 100))
-            quiet = {"defense": "datadefense", "attack": "pgd", **changes}
+            quiet = {"defense": LEARNED, "attack": "pgd", **changes}
             yield point_of(scale, (str(size), f"{percent} %"), "digits-edge", quiet)
 
 
@@ -100,7 +108,7 @@ def _marks(scale: str) -> Iterator[Point]:
     }
     for words, changes in kinds.items():
         for attack in ("pgd", "none"):
-            chosen = {"defense": "datadefense", "attack": attack, **changes}
+            chosen = {"defense": LEARNED, "attack": attack, **changes}
             yield point_of(scale, (words, attack), "digits-edge", chosen)
 
 
@@ -108,7 +116,7 @@ def _share(scale: str) -> Iterator[Point]:
     for share in SHARES:
         for words, beta in (("0.2", "0.2"), ("exact", share), ("auto", "auto")):
             changes = sized(2 * STRANGE, round(float(share) * 2 * STRANGE), 22)
-            quiet = {"defense": "datadefense", "attack": "pgd", "defense.beta": beta, **changes}
+            quiet = {"defense": LEARNED, "attack": "pgd", "defense.beta": beta, **changes}
             yield point_of(scale, (share, words), "digits-edge", quiet)
 
 
@@ -118,14 +126,14 @@ def _looks(scale: str) -> Iterator[Point]:
         ("cifar10-southwest", ("same", "recoloured")),
     ):
         for view in views:
-            changes = {"defense": "datadefense", "poison_view": view}
+            changes = {"defense": LEARNED, "poison_view": view}
             yield point_of(scale, (setup, view), setup, changes)
 
 
 def _several(scale: str) -> Iterator[Point]:
     for setup in ("digits-edge", "cifar10-trigger"):
         for second in ("none", "known", "unknown"):
-            for defense in ("fedavg", "multi-krum", "datadefense"):
+            for defense in ("fedavg", "multi-krum", LEARNED, "datadefense"):
                 labels = (setup, second, defense)
                 changes = {"second_backdoor": second, "defense": defense}
                 yield point_of(scale, labels, setup, changes)
@@ -133,7 +141,7 @@ def _several(scale: str) -> Iterator[Point]:
 
 def _loudness(scale: str) -> Iterator[Point]:
     for radius in ("1", "0.5", "0.25", "0.1"):
-        for defense in ("fedavg", "multi-krum", "median", "fltrust", "datadefense"):
+        for defense in ("fedavg", "multi-krum", "median", "fltrust", LEARNED, "datadefense"):
             changes = {"replacement_radius": radius, "defense": defense}
             yield point_of(scale, (radius, defense), "cifar10-trigger", changes)
 
@@ -141,7 +149,7 @@ def _loudness(scale: str) -> Iterator[Point]:
 def _ablation(scale: str) -> Iterator[Point]:
     own = "datadefense.reproduction.ablations:"
     forms: dict[str, dict[str, str]] = {
-        "the default": {},
+        "as it is": {},
         "theta stays as drawn": {"defense.theta_rate": "0"},
         "theta in a wide box": {"defense": own + "WideBox"},
         "psi stays after its start": {"defense.psi_steps": "0"},
@@ -167,7 +175,7 @@ def _ablation(scale: str) -> Iterator[Point]:
         ("cifar10-trigger", "pgd-replacement every fifth round", {}),
     ):
         for form, its in forms.items():
-            chosen = {"defense": "datadefense", **changes, **its}
+            chosen = {"defense": LEARNED, **changes, **its}
             yield point_of(scale, (setup, words, form), setup, chosen)
 
 

@@ -17,6 +17,8 @@ SIX = (
 TRIGGER, SOUTHWEST = "cifar10-trigger", "cifar10-southwest"
 STAND_IN = {"dataset": "mnist", "sevens": "uci", "server_poison": "50"}
 """At cpu scale EMNIST and ARDIS, which few have, give way to MNIST and the embedded UCI sevens."""
+LEARNED = "datadefense-learned"
+"""What the paper's own studies are made with: detector and importance are learned, as there."""
 SHARES = ("0.01", "0.05", "0.1", "0.2", "0.3", "0.5")
 
 
@@ -24,7 +26,7 @@ def _point(
     scale: str, labels: tuple[str, ...], setup: str, changes: Mapping[str, str | int]
 ) -> Point:
     stand_in = STAND_IN if (setup, scale) == ("emnist-ardis", "cpu") else {}
-    return point_of(scale, labels, setup, {"defense": "datadefense", **stand_in, **changes})
+    return point_of(scale, labels, setup, {"defense": LEARNED, **stand_in, **changes})
 
 
 def _table1(scale: str) -> Iterator[Point]:
@@ -35,7 +37,7 @@ def _table1(scale: str) -> Iterator[Point]:
 
 def _non_iid(scale: str) -> Iterator[Point]:
     for alpha in ("0.1", "0.5", "1", "10", "100", "1000"):
-        for defense in ("sparsefed", "datadefense"):
+        for defense in ("sparsefed", LEARNED):
             changes: dict[str, str | int] = {"alpha": alpha, "defense": defense}
             if scale == "paper":
                 changes["rounds"] = 500
@@ -96,15 +98,15 @@ def _poison_fraction(scale: str) -> Iterator[Point]:
 
 def _curves(setup: str, scale: str) -> Iterator[Point]:
     for attack in ("pgd", "pgd-replacement"):
-        for defense in ("fedavg", "rfa", "ndc", "ndc-adaptive", "sparsefed", "datadefense"):
-            wrong = 15 if defense == "datadefense" else 0
+        for defense in ("fedavg", "rfa", "ndc", "ndc-adaptive", "sparsefed", LEARNED):
+            wrong = 15 if defense == LEARNED else 0
             changes = {"attack": attack, "defense": defense, "wrong_marks_percent": wrong}
             yield _point(scale, (attack, defense), setup, changes)
 
 
 def _learning(scale: str) -> Iterator[Point]:
     for setup in (SOUTHWEST, TRIGGER):
-        for defense in ("datadefense", "datadefense-paper"):
+        for defense in (LEARNED, "datadefense-paper"):
             changes = {"defense": defense, "wrong_marks_percent": 15}
             yield _point(scale, (setup, defense), setup, changes)
 
@@ -113,7 +115,7 @@ def _halting(scale: str) -> Iterator[Point]:
     """Theta and psi stay after a fifteenth of the rounds, as 100 of the paper's 1,500."""
     rounds = experiment(TRIGGER, scale, {}).rounds
     for words, halt in (("never", ""), (f"after round {rounds // 15}", str(rounds // 15))):
-        for defense in ("datadefense", "datadefense-paper"):
+        for defense in (LEARNED, "datadefense-paper"):
             changes: dict[str, str | int] = {"trigger_size": 14, "defense": defense}
             if halt:
                 changes["defense.halt_after"] = halt
@@ -123,7 +125,7 @@ def _halting(scale: str) -> Iterator[Point]:
 def _paper_size(scale: str) -> Iterator[Point]:
     """The paper's federation at its own size, for the 60 rounds that two hours give here."""
     if scale == "paper":
-        for defense in ("fedavg", "datadefense"):
+        for defense in ("fedavg", LEARNED):
             changes = {"defense": defense, "rounds": 60, "evaluate_every": 5, "checkpoint_every": 5}
             yield _point(scale, ("pgd-replacement", defense), TRIGGER, changes)
 

@@ -3,10 +3,10 @@ from dataclasses import replace
 import pytest
 import torch
 from tests.defenses.datadefense import toys
-from tests.defenses.datadefense.robust_rounds import same_psi, started
+from tests.defenses.datadefense.learned_rounds import same_psi, started
 
 from datadefense import Examples, Server
-from datadefense.defenses import DataDefense
+from datadefense.defenses import DataDefenseLearned
 from datadefense.defenses.datadefense.answers import answers, answers_of, fingerprint, keep
 from datadefense.defenses.datadefense.losses import l_c, margin
 from datadefense.defenses.datadefense.on_the_set import WORST
@@ -82,7 +82,7 @@ def test_a_fingerprint_is_of_bits_and_not_of_memory(dtype):
 
 
 def test_a_round_that_goes_on_from_the_last_one_saves_a_pass_and_changes_no_bit():
-    defense, model = DataDefense(), Counted()
+    defense, model = DataDefenseLearned(), Counted()
     server = Server(model, None, 0, toys.defense_set())
     state, params = started(), toys.released()
     for index in (1, 2, 3):

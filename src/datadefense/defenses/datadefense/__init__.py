@@ -1,10 +1,17 @@
-"""DataDefense: learn from a defense set which examples are poisoned and which clients to trust."""
+"""DataDefense: keep out of the model what a defense set shows to be poison."""
 
+from datadefense.defenses.datadefense.algorithm import DataDefense
+from datadefense.defenses.datadefense.learned import DataDefenseLearned
 from datadefense.defenses.datadefense.printed import (
     DataDefenseAppendix,
     DataDefensePaper,
     DataDefenseReleased,
 )
-from datadefense.defenses.datadefense.robust import DataDefense
 
-__all__ = ["DataDefense", "DataDefenseAppendix", "DataDefensePaper", "DataDefenseReleased"]
+__all__ = [
+    "DataDefense",
+    "DataDefenseAppendix",
+    "DataDefenseLearned",
+    "DataDefensePaper",
+    "DataDefenseReleased",
+]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests import oracles
 from tests.defenses.datadefense import toys
-from tests.defenses.datadefense.robust_rounds import (
+from tests.defenses.datadefense.learned_rounds import (
     POISONED,
     in_the_box,
     is_sound,
@@ -16,7 +16,7 @@ from tests.defenses.datadefense.robust_rounds import (
 )
 
 from datadefense import Examples
-from datadefense.defenses import DataDefense
+from datadefense.defenses import DataDefenseLearned
 from datadefense.defenses.datadefense.detector import draw_psi, gamma, standardise
 from datadefense.defenses.datadefense.detector_fit import CLIP, Steps, fit
 from datadefense.defenses.datadefense.faults import NAMES
@@ -31,7 +31,7 @@ def test_who_learned_the_poisoned_labels_loses_its_weight_and_the_others_keep_th
     seed, attackers
 ):
     server, round = toys.server(seed=seed), toys.attacked_round(10, attackers)
-    result = one_round(DataDefense(), round, server, started(seed))
+    result = one_round(DataDefenseLearned(), round, server, started(seed))
     is_sound(result, round)
     assert result.report["marked"] == POISONED
     assert result.weights[:attackers].tolist() == [0] * attackers
@@ -44,15 +44,15 @@ def test_who_learned_the_poisoned_labels_loses_its_weight_and_the_others_keep_th
 @pytest.mark.parametrize("corner", list(product((0, 1), repeat=3)), ids=str)
 def test_any_start_of_theta_in_the_box_will_do(corner):
     round = toys.attacked_round()
-    theta = torch.tensor([DataDefense.box[end][i] for i, end in enumerate(corner)]).double()
-    result = one_round(DataDefense(), round, state=replace(started(), theta=theta))
+    theta = torch.tensor([DataDefenseLearned.box[end][i] for i, end in enumerate(corner)]).double()
+    result = one_round(DataDefenseLearned(), round, state=replace(started(), theta=theta))
     is_sound(result, round)
     assert float(result.weights[0]) == 0
     assert (result.weights[1:] > 0.08).all()
 
 
 def test_theta_is_drawn_from_the_box_and_the_servers_seed():
-    again = DataDefense().init(toys.server(), toys.released())
+    again = DataDefenseLearned().init(toys.server(), toys.released())
     assert torch.equal(again.theta, started(0).theta)
     assert same_psi(again.psi, started(0).psi)
     drawn = [started(seed).theta for seed in range(3)]
@@ -90,12 +90,12 @@ def slow_round(defense, state, round, server):
     z = server.predict(phi, inputs)
     loss = l_c(z, y)[clean].mean() + l_p(z, y)[marked].mean()
     (gradient,) = torch.autograd.grad(loss, theta)
-    width = [high - low for low, high in zip(*DataDefense.box, strict=True)]
+    width = [high - low for low, high in zip(*DataDefenseLearned.box, strict=True)]
     scaled = [g * w for g, w in zip(gradient.tolist(), width, strict=True)]
     stepped = [
         oracles.between(t - defense.theta_rate * w * s / oracles.norm(scaled), low, high)
         for t, w, s, low, high in zip(
-            state.theta.tolist(), width, scaled, *DataDefense.box, strict=True
+            state.theta.tolist(), width, scaled, *DataDefenseLearned.box, strict=True
         )
     ]
     first, second, _ = state.theta.tolist()
@@ -115,7 +115,7 @@ def test_a_round_against_loops_and_autograd(seed):
     start = toys.released().double()
     noise = 0.4 * torch.randn(6, len(start), generator=generator(seed), dtype=torch.float64)
     noise *= torch.linspace(0.5, 2, 6)[:, None]
-    defense = DataDefense()
+    defense = DataDefenseLearned()
     state = defense.init(server, start)
     for index in (1, 2):
         round = toys.round_of(noise.roll(index, 0), index, start)
@@ -174,7 +174,7 @@ def test_the_detectors_steps_against_adam_by_hand(known):
 
 
 def test_theta_stays_in_its_box():
-    defense, server = DataDefense(theta_rate=0.5), toys.server()
+    defense, server = DataDefenseLearned(theta_rate=0.5), toys.server()
     state = started()
     seen = []
     for index in range(1, 51):
@@ -192,20 +192,22 @@ def test_theta_stays_in_its_box():
 def test_margins_count_up_to_a_limit():
     """A thousand times as sure a model starts the same detector, once all margins are clipped."""
     server = toys.server()
-    states = [DataDefense().init(server, factor * toys.released()) for factor in (1000.0, 2000.0)]
+    states = [
+        DataDefenseLearned().init(server, factor * toys.released()) for factor in (1000.0, 2000.0)
+    ]
     assert min(map(abs, states[0].first_margins.values())) > CLIP
     assert same_psi(states[0].psi, states[1].psi)
 
 
 def test_claims_and_provenance_are_not_read():
     round, owned = toys.attacked_round(), toys.defense_set()
-    plain = one_round(DataDefense(), round)
+    plain = one_round(DataDefenseLearned(), round)
     boasting = replace(round, num_examples=round.num_examples.flip(0) * 1000)
     told = toys.server(replace(owned, provenance=tuple(f"folder {i}" for i in range(100))))
     for other in (
-        one_round(DataDefense(), boasting),
-        one_round(DataDefense(), round, told),
-        one_round(DataDefense(), replace(round, client_ids=tuple("abcdefghij"))),
+        one_round(DataDefenseLearned(), boasting),
+        one_round(DataDefenseLearned(), round, told),
+        one_round(DataDefenseLearned(), replace(round, client_ids=tuple("abcdefghij"))),
     ):
         assert torch.equal(other.weights, plain.weights)
         assert torch.equal(other.params, plain.params)
@@ -215,7 +217,7 @@ def test_claims_and_provenance_are_not_read():
 def test_the_report_says_why():
     round, server = toys.attacked_round(), toys.server()
     state = started()
-    result = one_round(DataDefense(), round, server, state)
+    result = one_round(DataDefenseLearned(), round, server, state)
     owned = server.defense_set
     scores = gamma(state.psi, standardise(owned.features), owned.examples.labels)
     assert result.report["gamma"] == pytest.approx(scores.tolist(), rel=1e-3)
@@ -240,7 +242,7 @@ def test_an_unknown_share_is_estimated_and_reported(poisoned):
     """Of 100 examples; never less than a fifth is marked."""
     owned = toys.defense_set(100 - poisoned, poisoned, 40)
     round = toys.attacked_round()
-    result = one_round(DataDefense(beta="auto"), round, toys.server(owned))
+    result = one_round(DataDefenseLearned(beta="auto"), round, toys.server(owned))
     share, error = result.report["poison_share"], result.report["poison_share_error"]
     assert abs(share - poisoned / 100) <= 2 * error + 0.02
     assert abs(len(result.report["marked"]) - 100 * max(0.2, share)) <= 0.5
@@ -249,7 +251,7 @@ def test_an_unknown_share_is_estimated_and_reported(poisoned):
 
 def test_of_a_share_that_cannot_be_estimated_a_fifth_is_marked():
     round, server = toys.attacked_round(), toys.server(toys.defense_set(80, 20, 4))
-    result = one_round(DataDefense(beta="auto"), round, server)
+    result = one_round(DataDefenseLearned(beta="auto"), round, server)
     assert "poison_share" not in result.report
     assert len(result.report["marked"]) == 20
     is_sound(result, round)
@@ -271,17 +273,19 @@ def test_of_a_share_that_cannot_be_estimated_a_fifth_is_marked():
 )
 def test_bad_settings(values, message):
     with pytest.raises(SettingsError, match=message):
-        DataDefense(**values)
+        DataDefenseLearned(**values)
 
 
 def test_settings_as_texts():
-    made = build(DataDefense, {"beta": "auto", "halt_after": "none", "psi_steps": "0"})
-    assert made == DataDefense(beta="auto", halt_after=None, psi_steps=0)
-    assert build(DataDefense, {"beta": "0.3", "halt_after": "7"}) == DataDefense(0.3, halt_after=7)
+    made = build(DataDefenseLearned, {"beta": "auto", "halt_after": "none", "psi_steps": "0"})
+    assert made == DataDefenseLearned(beta="auto", halt_after=None, psi_steps=0)
+    assert build(DataDefenseLearned, {"beta": "0.3", "halt_after": "7"}) == DataDefenseLearned(
+        0.3, halt_after=7
+    )
     with pytest.raises(SettingsError, match="beta must be a number or auto, got 'x'"):
-        build(DataDefense, {"beta": "x"})
+        build(DataDefenseLearned, {"beta": "x"})
 
 
 def test_it_says_what_it_needs():
-    with pytest.raises(ValueError, match="datadefense needs a model and a defense set"):
-        DataDefense().init(replace(toys.server(), defense_set=None), toys.released())
+    with pytest.raises(ValueError, match="datadefense-learned needs a model and a defense set"):
+        DataDefenseLearned().init(replace(toys.server(), defense_set=None), toys.released())

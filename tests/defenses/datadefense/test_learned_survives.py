@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from tests.defenses.datadefense import toys
-from tests.defenses.datadefense.robust_rounds import (
+from tests.defenses.datadefense.learned_rounds import (
     POISONED,
     is_sound,
     one_round,
@@ -15,8 +15,8 @@ from tests.defenses.datadefense.robust_rounds import (
 
 from datadefense import Examples
 from datadefense.defense_set import DefenseSet
-from datadefense.defenses import DataDefense
-from datadefense.defenses.datadefense import robust
+from datadefense.defenses import DataDefenseLearned
+from datadefense.defenses.datadefense import learned
 from datadefense.defenses.datadefense.detector import Psi
 from datadefense.defenses.datadefense.on_the_set import WORST
 from datadefense.rng import generator
@@ -26,7 +26,7 @@ from datadefense.testing import toy_round, toy_server
 @pytest.fixture
 def short_start(monkeypatch):
     """For what must be survived, not learned; `started` must not be called under it."""
-    monkeypatch.setattr(robust, "START", robust.Steps(10, 1e-3))
+    monkeypatch.setattr(learned, "START", learned.Steps(10, 1e-3))
 
 
 FLIPPED = "the detector ranked known clean examples above the others"
@@ -35,7 +35,7 @@ FLIPPED = "the detector ranked known clean examples above the others"
 @pytest.mark.parametrize("how", ["zero", "flipped", "dead"])
 def test_a_detector_that_has_collapsed_recovers(how):
     """Flat, upside down, or with no hidden unit alive."""
-    defense, server, round = DataDefense(), toys.server(), toys.attacked_round()
+    defense, server, round = DataDefenseLearned(), toys.server(), toys.attacked_round()
     state = started()
     W1, W2, W3, W4 = state.psi
     broken = {
@@ -55,7 +55,7 @@ def test_a_detector_that_has_collapsed_recovers(how):
 
 
 def test_a_sound_detector_is_not_restarted():
-    result = one_round(DataDefense(), toys.attacked_round())
+    result = one_round(DataDefenseLearned(), toys.attacked_round())
     assert "restarted" not in result.report
 
 
@@ -67,7 +67,7 @@ def test_features_that_say_nothing_are_survived(labels, value):
     if labels == "one":
         owned = replace(owned, examples=Examples(owned.examples.inputs, torch.zeros(100).long()))
     server = toys.server(replace(owned, features=torch.full((100, 3), value)))
-    result = several_rounds(DataDefense(), server, toys.released())
+    result = several_rounds(DataDefenseLearned(), server, toys.released())
     if labels == "one":
         assert set(result.report["gamma"]) == {0.5}
 
@@ -78,14 +78,14 @@ def test_features_near_the_end_of_the_float_range_are_survived(size):
     owned = toys.defense_set()
     signs = owned.features.sign()
     several_rounds(
-        DataDefense(), toys.server(replace(owned, features=size * signs)), toys.released()
+        DataDefenseLearned(), toys.server(replace(owned, features=size * signs)), toys.released()
     )
 
 
 @pytest.mark.usefixtures("short_start")
 @pytest.mark.parametrize("beta", [0.0, 1e-9, 0.8, 1.0])
 def test_empty_and_full_splits(beta):
-    result = several_rounds(DataDefense(beta=beta), toys.server(), toys.released())
+    result = several_rounds(DataDefenseLearned(beta=beta), toys.server(), toys.released())
     assert len(result.report["marked"]) == {0.0: 0, 1e-9: 1}.get(beta, 80)
     if beta == 0:
         assert result.evidence["poison_loss"].tolist() == [0] * 4
@@ -99,7 +99,7 @@ def test_a_handful_of_examples(count, beta):
     poisoned = count // 2
     for known in {0, 1, count - poisoned}:
         owned = toys.defense_set(count - poisoned, poisoned, known)
-        several_rounds(DataDefense(beta=beta), toys.server(owned), toys.released(), 2)
+        several_rounds(DataDefenseLearned(beta=beta), toys.server(owned), toys.released(), 2)
 
 
 @pytest.mark.parametrize("kind", ["none", "all", "one class", "wrong"])
@@ -113,7 +113,7 @@ def test_marks_of_any_kind_do_not_let_the_attacker_in(kind):
         "wrong": owned.known_clean | (torch.arange(100) > 96),
     }[kind]
     server, round = toys.server(replace(owned, known_clean=known)), toys.attacked_round()
-    result = one_round(DataDefense(), round, server)
+    result = one_round(DataDefenseLearned(), round, server)
     is_sound(result, round)
     marked = result.report["marked"]
     assert not known[marked].any()
@@ -127,14 +127,14 @@ def test_marks_of_any_kind_do_not_let_the_attacker_in(kind):
 
 def test_a_single_honest_client_is_followed():
     round = toys.round_of([toys.honest(0)])
-    result = one_round(DataDefense(), round)
+    result = one_round(DataDefenseLearned(), round)
     assert result.weights.tolist() == [1]
     assert torch.allclose(result.params, round.global_params + round.updates[0])
 
 
 def test_a_single_attacker_is_not():
     round = toys.round_of([toys.attacker(0)])
-    result = one_round(DataDefense(), round)
+    result = one_round(DataDefenseLearned(), round)
     is_sound(result, round)
     assert result.report["fallback"] == "datadefense trusts no client: kept the model"
 
@@ -143,7 +143,7 @@ def test_a_single_attacker_is_not():
 def test_when_all_clients_have_blown_up_the_model_is_kept(size):
     updates = size * torch.randn(6, len(toys.released()), generator=generator(0))
     round = toys.round_of(updates.clamp(-3e38, 3e38))
-    defense, server = DataDefense(), toys.server()
+    defense, server = DataDefenseLearned(), toys.server()
     result = one_round(defense, round)
     is_sound(result, round)
     assert result.report["fallback"] == "datadefense trusts no client: kept the model"
@@ -155,7 +155,7 @@ def test_when_all_clients_have_blown_up_the_model_is_kept(size):
 
 def test_when_all_clients_have_learned_the_poison_the_model_is_kept():
     round = toys.attacked_round(6, 6)
-    result = one_round(DataDefense(), round)
+    result = one_round(DataDefenseLearned(), round)
     is_sound(result, round)
     assert "fallback" in result.report
 
@@ -164,7 +164,7 @@ def test_a_client_whose_losses_are_not_finite_is_left_out():
     updates = torch.stack([toys.honest(seed) for seed in range(5)])
     updates[2] = 3e38 * updates[2].sign()
     round = toys.round_of(updates)
-    result = one_round(DataDefense(), round)
+    result = one_round(DataDefenseLearned(), round)
     is_sound(result, round)
     assert result.weights[2] == 0
     assert (result.weights[[0, 1, 3, 4]] > 0.2).all()
@@ -177,7 +177,7 @@ def test_losses_of_every_model_that_are_not_finite(value):
     def broken(params, inputs):
         return toys.predict(params, inputs) * value
 
-    several_rounds(DataDefense(), replace(toys.server(), predict=broken), toys.released())
+    several_rounds(DataDefenseLearned(), replace(toys.server(), predict=broken), toys.released())
 
 
 def test_a_model_that_is_not_finite_only_at_the_average_leaves_theta_alone():
@@ -190,7 +190,7 @@ def test_a_model_that_is_not_finite_only_at_the_average_leaves_theta_alone():
         known = [round.global_params, *models]
         return logits if any(torch.equal(params, one) for one in known) else logits * torch.nan
 
-    defense = DataDefense()
+    defense = DataDefenseLearned()
     state = started()
     result = one_round(defense, round, replace(server, predict=predict), state)
     is_sound(result, round)
@@ -205,12 +205,12 @@ def test_one_class_only_is_survived():
     examples = Examples(torch.randn(20, toys.WIDTH, generator=generator(0)), torch.zeros(20).long())
     owned = DefenseSet(examples, torch.arange(20) < 5, examples.inputs)
     server = replace(toys.server(owned), predict=predict)
-    several_rounds(DataDefense(), server, toys.released())
+    several_rounds(DataDefenseLearned(), server, toys.released())
 
 
 def test_a_round_in_which_nobody_moved_does_not_end_the_defense():
     """A usual distance of 0 would shut everybody out for good."""
-    defense, server = DataDefense(), toys.server()
+    defense, server = DataDefenseLearned(), toys.server()
     silent = toys.round_of(torch.zeros(5, len(toys.released())))
     result = one_round(defense, silent)
     is_sound(result, silent)
@@ -226,7 +226,7 @@ def test_a_round_in_which_nobody_moved_does_not_end_the_defense():
 def test_clients_that_learned_nothing_do_not_shut_out_the_others():
     updates = torch.stack([toys.honest(seed) for seed in range(9)])
     updates[:1] = 0
-    result = one_round(DataDefense(), toys.round_of(updates))
+    result = one_round(DataDefenseLearned(), toys.round_of(updates))
     assert (result.weights > 0.05).all()
     assert result.state.distances[0] > 0
 
@@ -235,14 +235,14 @@ def test_clients_that_learned_nothing_do_not_shut_out_the_others():
 @pytest.mark.parametrize("seed", range(3))
 def test_rounds_of_the_toy_server(seed):
     """A model that was never trained, whose wrong labels are no stranger than the right ones."""
-    defense, server = DataDefense(), toy_server(seed)
+    defense, server = DataDefenseLearned(), toy_server(seed)
     for clients in (1, 2, 11):
         round = toy_round(clients, seed)
         is_sound(one_round(defense, round, server), round)
 
 
 def test_clients_that_hardly_move_do_not_shut_out_the_others_for_good():
-    defense, server, params = DataDefense(), toys.server(), toys.released()
+    defense, server, params = DataDefenseLearned(), toys.server(), toys.released()
     state = defense.init(server, params)
     for index in range(1, 6):
         draw = generator(index, "lazy")
@@ -259,7 +259,7 @@ def test_clients_that_hardly_move_do_not_shut_out_the_others_for_good():
 
 def rounds_with_idle_clients(idle_of, clients, share, rounds):
     """Play rounds in which some clients send a share of their update; return all weights."""
-    defense, server, params = DataDefense(), toys.server(), toys.released()
+    defense, server, params = DataDefenseLearned(), toys.server(), toys.released()
     state, weights = defense.init(server, params), []
     for index in range(1, rounds + 1):
         updates = torch.stack([toys.honest(index % 4 * clients + one) for one in range(clients)])
@@ -288,7 +288,7 @@ def test_a_majority_that_hardly_moves_in_the_first_round_is_got_over(share):
 
 def test_one_round_of_far_and_blameless_clients_does_not_move_the_measure():
     """Six attackers of ten, once: the usual distance is a median over rounds."""
-    defense, server, params = DataDefense(), toys.server(), toys.released()
+    defense, server, params = DataDefenseLearned(), toys.server(), toys.released()
     state = defense.init(server, params)
     for index in range(1, 6):
         round = toys.round_of([toys.honest(one) for one in range(10)], index, params)

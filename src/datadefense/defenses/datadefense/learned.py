@@ -1,4 +1,4 @@
-"""DataDefense, the default: a detector held by what is known clean, faults, theta in a box."""
+"""DataDefense with a learned detector and learned theta: regularised, one-sided, in a box."""
 
 from dataclasses import dataclass, field
 from statistics import median
@@ -23,7 +23,6 @@ from datadefense.defenses.datadefense.faults import (
 )
 from datadefense.defenses.datadefense.importance import (
     L_theta,
-    PerClient,
     gradient_in_theta,
     relu_importance,
 )
@@ -34,20 +33,21 @@ from datadefense.defenses.datadefense.on_the_set import (
     mean_loss,
 )
 from datadefense.defenses.datadefense.opinion import Opinion, opinion_of
+from datadefense.defenses.datadefense.usual_distance import remembered
 from datadefense.kernels.sums import add_weighted, dots, norms
 from datadefense.round import Aggregate, Round
 from datadefense.server import Server
 from datadefense.settings import SettingsError, number, setting, whole
 
 Corner = tuple[float, float, float]
-MEMORY = 9
-"""Rounds whose distances are remembered."""
+STREAM = "datadefense"
+"""Name of its random numbers: that of the default, which it was when results were stored."""
 RESTARTED = "the detector ranked known clean examples above the others"
 TRUSTS_NOBODY = "trusts no client: kept the model"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DataDefenseState:
+class LearnedState:
     """What is remembered: theta, psi, distances, and the first margin of each example.
 
     ``distances`` are those of the middle client in the last rounds, clients with other faults
@@ -65,10 +65,11 @@ class DataDefenseState:
 
 
 @dataclass(frozen=True, slots=True)
-class DataDefense(Defense[DataDefenseState]):
-    r"""Learn from a defense set which examples are poisoned and which clients to trust.
+class DataDefenseLearned(Defense[LearnedState]):
+    r"""Learn the detector psi and the importance theta as the paper does, held by what is known.
 
-    In a round: (1) the detector gamma ranks D_d, and the top ``beta`` of it, known clean examples
+    The default until the patient attacker was met (`DataDefense` is what holds against it). In a
+    round: (1) the detector gamma ranks D_d, and the top ``beta`` of it, known clean examples
     aside, is D_dp, the rest D_dc; (2) every client's model is measured on both parts and its
     `faults` against the released model are taken; (3) with theta >= 0
 
@@ -100,7 +101,7 @@ class DataDefense(Defense[DataDefenseState]):
     )
     halt_after: int | None = setting(None, "round after which theta and psi stay; none: never")
 
-    name: ClassVar[str] = "datadefense"
+    name: ClassVar[str] = "datadefense-learned"
     box: ClassVar[tuple[Corner, Corner]] = ((0.1, 1.5, 0.1), (0.3, 2.0, 0.3))
     """Where theta is learned: wherever it is in there, each fault alone can cost all weight."""
     excuses: ClassVar[tuple[float, float]] = EXCUSES
@@ -128,7 +129,7 @@ class DataDefense(Defense[DataDefenseState]):
         if self.halt_after is not None:
             whole("halt_after", self.halt_after, 0)
 
-    def init(self, server: Server, params: Float[Tensor, " dim"]) -> DataDefenseState:
+    def init(self, server: Server, params: Float[Tensor, " dim"]) -> LearnedState:
         """Draw theta^0 from its box; start psi^0 from D_clean and the model's own margins."""
         owned = defense_set_of(server, self.name)
         with torch.no_grad():
@@ -136,14 +137,14 @@ class DataDefense(Defense[DataDefenseState]):
         given = answers(z, owned.examples)
         psi = self._start(server, owned, given.margins, z.shape[1], 0)
         low, high = self._corners()
-        draw = server.generator(self.name, "theta")
+        draw = server.generator(STREAM, "theta")
         theta = low + (high - low) * torch.rand(3, generator=draw, dtype=torch.float64)
         first = dict(zip(owned.ids, given.margins.tolist(), strict=True))
-        return DataDefenseState(theta, psi, (), first, keep(params, owned.examples, given))
+        return LearnedState(theta, psi, (), first, keep(params, owned.examples, given))
 
     def aggregate(
-        self, state: DataDefenseState, round: Round, server: Server
-    ) -> Aggregate[DataDefenseState]:
+        self, state: LearnedState, round: Round, server: Server
+    ) -> Aggregate[LearnedState]:
         """Split, measure, weigh, release; then learn."""
         owned = defense_set_of(server, self.name)
         y = owned.examples.labels
@@ -183,10 +184,10 @@ class DataDefense(Defense[DataDefenseState]):
         blameless = f[:, :2] @ state.theta[:2] < 1
         return Aggregate(
             params,
-            DataDefenseState(
+            LearnedState(
                 theta,
                 psi,
-                _remembered(state.distances, measured.distance[blameless]),
+                remembered(state.distances, measured.distance[blameless]),
                 opinion.first_margins,
                 keep(params, owned.examples, given),
             ),
@@ -208,7 +209,7 @@ class DataDefense(Defense[DataDefenseState]):
         self, server: Server, owned: DefenseSet, margins: PerExample, classes: int, index: int
     ) -> Psi:
         """Return psi^0: fresh weights, fitted."""
-        draw = server.generator(self.name, "psi", index)
+        draw = server.generator(STREAM, "psi", index)
         psi = draw_psi(owned.features.shape[1], classes, draw)
         return fit(psi, owned, margins, START)
 
@@ -225,16 +226,6 @@ class DataDefense(Defense[DataDefenseState]):
         if not 0 < length < torch.inf:
             return theta
         return torch.clamp(theta - self.theta_rate * width * scaled / length, low, high)
-
-
-def _remembered(past: tuple[float, ...], blameless: PerClient) -> tuple[float, ...]:
-    """Return the remembered distances with this round's, of those without another fault who moved.
-
-    Whether they counted does not matter: were it so, a few clients that hardly move could make
-    themselves the measure and shut the others out for good.
-    """
-    moved = blameless[blameless > 0]
-    return (*past, float(moved.median()))[-MEMORY:] if len(moved) else past
 
 
 def _report(

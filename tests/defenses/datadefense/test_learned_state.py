@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from tests.defenses.datadefense import toys
-from tests.defenses.datadefense.robust_rounds import (
+from tests.defenses.datadefense.learned_rounds import (
     POISONED,
     is_sound,
     one_round,
@@ -14,16 +14,16 @@ from tests.defenses.datadefense.robust_rounds import (
 )
 
 from datadefense import load_state, save_state
-from datadefense.defenses import DataDefense
+from datadefense.defenses import DataDefenseLearned
 from datadefense.defenses.datadefense.detector import Psi
 from datadefense.defenses.datadefense.detector_fit import ROUND_RATE, Steps, fit
+from datadefense.defenses.datadefense.learned import LearnedState
 from datadefense.defenses.datadefense.losses import margin
-from datadefense.defenses.datadefense.robust import DataDefenseState
 from datadefense.rng import generator
 
 
 def test_a_set_that_grows_and_is_corrected_keeps_the_state():
-    defense, old = DataDefense(psi_steps=0), toys.defense_set()
+    defense, old = DataDefenseLearned(psi_steps=0), toys.defense_set()
     first = one_round(defense, toys.attacked_round())
     more = toys.defense_set(6, 4, 0, seed=9)
     grown = old.add(more).mark(old.ids[30:35]).mark(old.ids[:2], clean=False)
@@ -43,7 +43,7 @@ def test_a_set_that_grows_and_is_corrected_keeps_the_state():
 
 
 def test_examples_that_were_taken_out_are_forgotten_and_order_does_not_matter():
-    defense, old = DataDefense(), toys.defense_set()
+    defense, old = DataDefenseLearned(), toys.defense_set()
     first = one_round(defense, toys.attacked_round())
     order = torch.randperm(100, generator=generator(0))[:70]
     part = old.take(order)
@@ -55,7 +55,7 @@ def test_examples_that_were_taken_out_are_forgotten_and_order_does_not_matter():
 
 
 def test_the_detector_learns_from_the_mean_of_first_and_present_margins():
-    defense, server, owned = DataDefense(), toys.server(), toys.defense_set()
+    defense, server, owned = DataDefenseLearned(), toys.server(), toys.defense_set()
     fallen = toys.released() + toys.attacker(0)
     round = toys.round_of([toys.honest(0), toys.honest(1)], 1, fallen)
     result = defense.aggregate(started(), round, server)
@@ -68,7 +68,7 @@ def test_the_detector_learns_from_the_mean_of_first_and_present_margins():
 
 
 def test_a_model_that_is_poisoned_later_does_not_talk_the_detector_out_of_what_it_knew():
-    defense, server = DataDefense(), toys.server()
+    defense, server = DataDefenseLearned(), toys.server()
     state = started()
     fallen = toys.released() + toys.attacker(0)
     sure = margin(
@@ -84,7 +84,7 @@ def test_a_model_that_is_poisoned_later_does_not_talk_the_detector_out_of_what_i
 
 @pytest.mark.parametrize("beta", [0.2, "auto"])
 def test_from_a_file_it_goes_on_to_the_same_bits(tmp_path, beta):
-    defense, server = DataDefense(beta=beta), toys.server()
+    defense, server = DataDefenseLearned(beta=beta), toys.server()
     start = started()
     state = defense.aggregate(start, toys.attacked_round(index=1), server).state
     save_state(tmp_path / "state", state)
@@ -108,13 +108,13 @@ def test_a_first_state_survives_a_file(tmp_path):
     start = started()
     save_state(tmp_path / "state", start)
     back = load_state(tmp_path / "state", like=start)
-    assert isinstance(back, DataDefenseState)
+    assert isinstance(back, LearnedState)
     assert back.distances == ()
 
 
 @pytest.mark.parametrize("halt_after", [0, 2])
 def test_after_the_halt_theta_and_psi_stay(halt_after):
-    defense, server = DataDefense(halt_after=halt_after), toys.server()
+    defense, server = DataDefenseLearned(halt_after=halt_after), toys.server()
     state = started()
     for index in range(1, 5):
         before = state
@@ -125,7 +125,7 @@ def test_after_the_halt_theta_and_psi_stay(halt_after):
 
 
 def test_a_halted_detector_is_not_restarted():
-    defense, server = DataDefense(halt_after=0), toys.server()
+    defense, server = DataDefenseLearned(halt_after=0), toys.server()
     state = started()
     flat = replace(state, psi=Psi(*(torch.zeros_like(weight) for weight in state.psi)))
     result = defense.aggregate(flat, toys.attacked_round(), server)
@@ -136,9 +136,9 @@ def test_a_halted_detector_is_not_restarted():
 def test_either_half_can_be_held():
     server, round = toys.server(), toys.attacked_round()
     start = started()
-    held = one_round(DataDefense(theta_rate=0.0), round, server, start).state
+    held = one_round(DataDefenseLearned(theta_rate=0.0), round, server, start).state
     assert torch.equal(held.theta, start.theta)
     assert not same_psi(held.psi, start.psi)
-    held = one_round(DataDefense(psi_steps=0), round, server, start).state
+    held = one_round(DataDefenseLearned(psi_steps=0), round, server, start).state
     assert not torch.equal(held.theta, start.theta)
     assert same_psi(held.psi, start.psi)

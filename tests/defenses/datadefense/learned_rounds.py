@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.defenses.datadefense import toys
 
-from datadefense.defenses import DataDefense
+from datadefense.defenses import DataDefenseLearned
 from datadefense.rng import generator
 
 POISONED = list(range(80, 100))
@@ -17,7 +17,7 @@ POISONED = list(range(80, 100))
 @cache
 def started(seed=0):
     """The state before the first round on the toy's server; it depends on no setting."""
-    return DataDefense().init(toys.server(seed=seed), toys.released())
+    return DataDefenseLearned().init(toys.server(seed=seed), toys.released())
 
 
 def one_round(defense, round, server=None, state=None):
@@ -55,7 +55,7 @@ def is_sound(result, round):
 
 
 def in_the_box(theta):
-    low, high = (torch.tensor(end, dtype=torch.float64) for end in DataDefense.box)
+    low, high = (torch.tensor(end, dtype=torch.float64) for end in DataDefenseLearned.box)
     return bool(((low <= theta) & (theta <= high)).all())
 
 
