@@ -1,6 +1,6 @@
 """What is installed with us: is every version pinned, is every licence free of surprises?
 
-``python -m tests.dependencies check`` fails if something installed is not in constraints.txt at
+``python -m tests.dependencies check`` fails if something that we bring is not in constraints.txt at
 its version, or if a package that users get has a licence that is not on our list. ``licences``
 lists them. ``audit`` asks pip-audit for known holes, and says so where no service answers.
 """
@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
@@ -40,15 +41,16 @@ def installed() -> dict[str, metadata.Distribution]:
 
 
 def unpinned(constraints: str) -> list[str]:
-    """Return what is installed and not in the constraints at its version."""
+    """Return what comes with us, our tools included, and is not in the constraints as it is."""
     pins = dict(
         line.split("==") for line in constraints.splitlines() if "==" in line and line[0] != "#"
     )
     pinned = {canonicalize_name(name): version for name, version in pins.items()}
+    ours = set(brought_by((*EXTRAS, "dev")))
     return [
         f"{name}=={one.version}"
         for name, one in installed().items()
-        if name != OURS
+        if name in ours
         and not name.startswith(TORCH_PINS)
         and pinned.get(name) != one.version.partition("+")[0]
     ]
@@ -56,8 +58,13 @@ def unpinned(constraints: str) -> list[str]:
 
 def for_users() -> list[str]:
     """Return the names of the packages that come with us and our extras."""
+    return brought_by(EXTRAS)
+
+
+def brought_by(extras: Iterable[str]) -> list[str]:
+    """Return the names of the installed packages that some of our extras ask for."""
     there, seen = installed(), set()
-    waiting = [(OURS, extra) for extra in EXTRAS]
+    waiting = [(OURS, extra) for extra in extras]
     while waiting:
         name, extra = waiting.pop()
         if (name, extra) in seen or name not in there:

@@ -191,7 +191,10 @@ def test_strange_sevens_in_their_official_format(datadefense, tmp_path):
     ("arguments", "message"),
     [
         (("--setup", "digit"), "no setup is called 'digit', did you mean 'digits-edge'?"),
-        (("--setup", "digits-edge", "--attack", "pdg"), "attack must be one of none, black-box"),
+        (
+            ("--setup", "digits-edge", "--attack", "pdg"),
+            "attack must be one of none, data-poisoning",
+        ),
         (("--setup", "digits-edge", "--defense", "krumm"), "did you mean 'krum'?"),
         (("--setup", "digits-edge", "--set", "epohcs=2"), "did you mean 'epochs'?"),
         (("--setup", "digits-edge", "--set", "clients=0"), "clients must be >= 1, got 0"),

@@ -328,7 +328,7 @@ def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path, monkeypatch, d
         ({"clients_per_round": "60"}, "clients_per_round must be in 1..clients, got 60 of 50"),
         (
             {"attack": "pdg"},
-            "attack must be one of none, black-box, pgd, pgd-replacement, neurotoxin",
+            "attack must be one of none, data-poisoning, black-box, pgd, pgd-replacement",
         ),
         ({"schedule": "fixed-pool", "pool": "60"}, "pool size must be <= clients, got 60 of 50"),
         ({"schedule": "fixed-pool", "pool": "0"}, "pool must be >= 1, got 0"),

@@ -128,7 +128,7 @@ def test_one_thread_starts_no_other():
     workers.for_each_part(
         drawn(), 300_000, 1000, lambda parts: found.append((threading.active_count(), *parts))
     )
-    assert found[0][0] == before
+    assert found[0][0] <= before  # a thread of another test may have ended meanwhile
     assert len(found) == 1
 
 

@@ -54,8 +54,8 @@ class DataDefense(Defense[DataDefenseState]):
         \bar\phi^t = \bar\phi^{t-1} + \sum_j C_j (\phi_j - \bar\phi^{t-1})
 
     (Eq. 2 and 3 with fixed theta; who is left out counts as one who sent no change, so that a round
-    in which few are left does not rest on these few alone); (4) `hold`: with S the mean probability of the sure poison's
-    labels, the model is released only if
+    in which few are left does not rest on these few alone); (4) `hold`: with S the mean probability
+    of the sure poison's labels, the model is released only if
 
     .. math:: S(\bar\phi^t) \le \max\bigl(S(\bar\phi^0) + \mathrm{slack},\ S(\bar\phi^{t-1})\bigr)
 
@@ -172,11 +172,13 @@ class DataDefense(Defense[DataDefenseState]):
     ) -> PerClient:
         """Return Eq. 3 of the worst fault; without sure poison the worst by Krum's score get 0."""
         scores = 1 - (f * self._theta()).amax(1)
-        out = self.num_malicious
-        if not len(poison) and 0 < out <= (round.num_clients - 3) // 2:
+        out = self.num_malicious if not len(poison) else 0
+        if out > (round.num_clients - 3) // 2:
+            out = 0
+        if out:
             far = krum_scores(squared_distances(round.updates), out).sort(stable=True).indices
             scores[far[-out:]] = 0.0
-        return relu_importance(scores) * (scores > 0).to(torch.float64).mean()
+        return relu_importance(scores) * ((scores > 0).sum() / (round.num_clients - out))
 
     def _promise(self, held: Held, poison: SurePoison) -> dict[str, Any]:
         """Return what the report says of the promise: what is known, what was allowed and done."""

@@ -1,0 +1,233 @@
+"""Sets and rounds for the default, and its parts once more in loops over Python numbers."""
+
+import json
+import math
+import struct
+
+import pytest
+import torch
+from tests import oracles
+from tests.defenses.datadefense import toys
+
+from datadefense.rng import generator
+
+POISONED = list(range(80, 100))
+"""Places of the poisoned examples in the toy's defense set."""
+
+
+def drawn_set(seed, piles, *, hard=0, clean=300, known=100, classes=10):
+    """Margins, labels and marks: clean examples, piles of poison under labels, hard ones.
+
+    Clean margins lie about 5, poisoned and hard ones about -5; hard ones are spread over the
+    labels and not known. Returns also which are poisoned.
+    """
+    draw = generator(seed, "drawn set")
+    labels = [place % classes for place in range(clean + hard)]
+    for label, count in piles.items():
+        labels += [label] * count
+    low = torch.arange(len(labels)) >= clean
+    margins = torch.randn(len(labels), generator=draw) + torch.where(low, -5.0, 5.0)
+    order = torch.randperm(len(labels), generator=draw)
+    known_clean = torch.arange(len(labels)) < known
+    poisoned = torch.arange(len(labels)) >= clean + hard
+    return margins[order], torch.tensor(labels)[order], known_clean[order], poisoned[order]
+
+
+def slow_suspicion(margins, known_clean):
+    clean = [margin for margin, known in zip(margins, known_clean, strict=True) if known]
+    if not clean:
+        return [0.5 for _ in margins]
+    return [sum(other > margin for other in clean) / len(clean) for margin in margins]
+
+
+def quantile(values, share):
+    """Between two values the straight line; rounded to float32, as the margins are."""
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    between = ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    return struct.unpack("f", struct.pack("f", between))[0]
+
+
+def slow_sure_poison(margins, labels, known_clean, *, share, deviations, fewest):
+    """Label by label, example by example."""
+    everyone = range(len(margins))
+    clean = [i for i in everyone if known_clean[i]]
+    if len(clean) < fewest:
+        return [False for _ in everyone]
+    q = quantile([margins[i] for i in clean], share)
+    piles = {}
+    for label in set(labels):
+        of_label = [i for i in everyone if labels[i] == label]
+        others = [i for i in of_label if not known_clean[i]]
+        known = [i for i in of_label if known_clean[i]]
+        r = share
+        if known:
+            r = max(share, (sum(margins[i] < q for i in known) + 1) / (len(known) + 2))
+        low = [i for i in others if margins[i] < q]
+        error = math.sqrt(len(others) * r * (1 - r))
+        if len(low) > len(others) * r + deviations * error:
+            piles[label] = low
+    most = max((len(low) for low in piles.values()), default=0)
+    sure = {i for low in piles.values() if 2 * len(low) >= most for i in low}
+    return [i in sure for i in everyone]
+
+
+def slow_hold(weights, known_by, success, limit, halvings):
+    """Try 0, 1, 2, ... left out, then shorter steps; return weights, who is out, and the step."""
+    here = [j for j, weight in enumerate(weights) if weight > 0]
+    order = sorted(here, key=lambda j: (-known_by[j], j))
+    most = len(here) // 2
+    tries = [(count, 1.0) for count in range(most + 1)]
+    tries += [(most, 0.5**times) for times in range(1, halvings + 1)]
+    for count, step in tries if here else []:
+        out = order[:count]
+        rest = [0.0 if j in out else weight for j, weight in enumerate(weights)]
+        if count or step < 1:
+            rest = [step * sum(weights) * weight / sum(rest) for weight in rest]
+        if success(rest) <= limit:
+            return rest, [j in out for j in range(len(weights))], step
+    return [0.0 for _ in weights], None, 0.0
+
+
+def success(predict, params, examples, places):
+    """The mean probability of the labels of the examples at these places, one by one."""
+    logits = predict(params, examples.inputs).tolist()
+    labels = examples.labels.tolist()
+    return sum(probability(logits[i], labels[i]) for i in places) / max(1, len(places))
+
+
+def probability(z, y):
+    return math.exp(z[y] - max(z)) / sum(math.exp(value - max(z)) for value in z)
+
+
+def log_odds(z, y):
+    others = [value for label, value in enumerate(z) if label != y]
+    top = max(others)
+    return z[y] - top - math.log(sum(math.exp(value - top) for value in others))
+
+
+def is_sound(result, round):
+    """Finite, weights >= 0 that sum to 1 or the report says why not, and fit for JSON."""
+    report = result.report
+    json.dumps(dict(report), allow_nan=False)
+    assert result.params.isfinite().all()
+    assert all(values.isfinite().all() for values in result.evidence.values())
+    assert all(len(values) == round.num_clients for values in result.evidence.values())
+    assert (result.weights >= 0).all()
+    assert len(report["reasons"]) == round.num_clients
+    assert all(0 <= gamma <= 1 for gamma in report["gamma"])
+    total, step = float(result.weights.sum()), report.get("step", 1.0)
+    if "fallback" in report:
+        assert 0 <= total < 1
+        assert report["fallback"].startswith("datadefense ")
+        if not total:
+            assert torch.equal(result.params, round.global_params)
+    else:
+        assert step == 1
+        assert total == pytest.approx(1, abs=1e-5)
+    return result
+
+
+class Watched:
+    """A defense whose rounds are held to the promise, worked out anew from the model's answers.
+
+    ``held`` says in how many rounds somebody was left out or the step was not the whole.
+    """
+
+    def __init__(self, defense, server, params):
+        self.defense, self.server, self.params = defense, server, params
+        self.state = defense.init(server, params)
+        self.first, self.index, self.held, self.sure = {}, 0, 0, []
+        self.remember()
+
+    def remember(self):
+        """Keep what today's model makes of examples that are new, and forget those gone."""
+        owned = self.server.defense_set
+        logits = self.server.predict(self.params, owned.examples.inputs).tolist()
+        today = map(log_odds, logits, owned.examples.labels.tolist())
+        now = dict(zip(owned.ids, today, strict=True))
+        self.first = {one: self.first.get(one, margin) for one, margin in now.items()}
+
+    def play(self, updates, server=None):
+        self.server = server or self.server
+        self.remember()
+        self.index += 1
+        round = toys.round_of(updates, self.index, self.params)
+        before = self.state.first_margins
+        result = is_sound(self.defense.aggregate(self.state, round, self.server), round)
+        margins = result.state.first_margins
+        assert tuple(margins) == self.server.defense_set.ids
+        for one, margin in margins.items():
+            assert margin == before.get(one, margin)
+            assert margin == pytest.approx(self.first[one], rel=1e-4, abs=1e-4)
+        self.keeps_the_promise(result)
+        self.state, self.params = result.state, result.params
+        return result
+
+    def keeps_the_promise(self, result):
+        owned, predict = self.server.defense_set, self.server.predict
+        self.sure = result.report["marked"]
+        assert not owned.known_clean[self.sure].any()
+        if not self.sure:
+            assert "nothing_sure" in result.report
+            return
+        old, new = (
+            success(predict, params, owned.examples, self.sure)
+            for params in (self.params, result.params)
+        )
+        first = oracles.mean([probability([self.first[owned.ids[i]], 0.0], 0) for i in self.sure])
+        assert new <= max(first + self.defense.slack, old) + 1e-6
+        assert result.report["known_poison"] == pytest.approx(new, abs=1e-6)
+        assert result.report["known_poison_limit"] == pytest.approx(
+            first + self.defense.slack, abs=1e-6
+        )
+        bitten = result.report["left_out"] > 0 or result.report["step"] < 1
+        self.held += bitten
+        assert (result.report["step"] < 1) == ("fallback" in result.report)
+
+
+def towards_poison(params, share=1.0, seed=0):
+    """An update that goes a share of the way to a model that has learned the trigger."""
+    return share * (toys.released() + toys.attacker(seed) - params)
+
+
+def towards_honest(params, share=1.0, seed=0):
+    return share * (toys.released() + toys.honest(seed) - params)
+
+
+def hostile(kind, clients, params, seed):
+    """Updates of a round in which most or all clients are attackers, each kind another way."""
+    draw = generator(seed, "hostile", kind)
+    noise = torch.randn(clients, len(params), generator=draw)
+    if kind == "random":
+        return noise * 10 ** (4 * torch.rand(clients, 1, generator=draw) - 3)
+    if kind == "huge":
+        return (noise * 10 ** (41 * torch.rand(clients, 1, generator=draw) - 2)).clamp(-3e38, 3e38)
+    if kind == "still":
+        return torch.zeros_like(noise)
+    if kind == "clones":
+        return towards_poison(params, 0.3).repeat(clients, 1)
+    if kind == "backwards":
+        return -noise - towards_poison(params, 2.0)
+    shares = {"learned": 1.0, "boosted": 20.0, "half": 0.5, "patient": 0.03, "majority": 0.2}
+    rows = [towards_poison(params, shares[kind], one % 3) for one in range(clients)]
+    if kind == "majority":
+        honest = clients // 3
+        rows[:honest] = [towards_honest(params, 0.5, one) for one in range(honest)]
+    return torch.stack(rows) + 0.002 * noise
+
+
+KINDS = (
+    "random",
+    "huge",
+    "still",
+    "clones",
+    "backwards",
+    "learned",
+    "boosted",
+    "half",
+    "patient",
+    "majority",
+)
