@@ -100,14 +100,15 @@ def _curves(setup: str, scale: str) -> Iterator[Point]:
     for attack in ("pgd", "pgd-replacement"):
         for defense in ("fedavg", "rfa", "ndc", "ndc-adaptive", "sparsefed", LEARNED):
             wrong = 15 if defense == LEARNED else 0
-            changes = {"attack": attack, "defense": defense, "wrong_marks_percent": wrong}
+            changes: dict[str, str | int] = {"attack": attack, "defense": defense}
+            changes["wrong_marks_percent"] = wrong
             yield _point(scale, (attack, defense), setup, changes)
 
 
 def _learning(scale: str) -> Iterator[Point]:
     for setup in (SOUTHWEST, TRIGGER):
         for defense in (LEARNED, "datadefense-paper"):
-            changes = {"defense": defense, "wrong_marks_percent": 15}
+            changes: dict[str, str | int] = {"defense": defense, "wrong_marks_percent": 15}
             yield _point(scale, (setup, defense), setup, changes)
 
 
@@ -126,7 +127,8 @@ def _paper_size(scale: str) -> Iterator[Point]:
     """The paper's federation at its own size, for the 60 rounds that two hours give here."""
     if scale == "paper":
         for defense in ("fedavg", LEARNED):
-            changes = {"defense": defense, "rounds": 60, "evaluate_every": 5, "checkpoint_every": 5}
+            changes: dict[str, str | int] = {"defense": defense, "rounds": 60}
+            changes |= {"evaluate_every": 5, "checkpoint_every": 5}
             yield _point(scale, ("pgd-replacement", defense), TRIGGER, changes)
 
 
