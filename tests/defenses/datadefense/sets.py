@@ -83,9 +83,7 @@ def slow_hold(weights, known_by, success, limit, halvings):
     tries += [(most, 0.5**times) for times in range(1, halvings + 1)]
     for count, step in tries if here else []:
         out = order[:count]
-        rest = [0.0 if j in out else weight for j, weight in enumerate(weights)]
-        if count or step < 1:
-            rest = [step * sum(weights) * weight / sum(rest) for weight in rest]
+        rest = [0.0 if j in out else step * weight for j, weight in enumerate(weights)]
         if success(rest) <= limit:
             return rest, [j in out for j in range(len(weights))], step
     return [0.0 for _ in weights], None, 0.0
@@ -109,24 +107,27 @@ def log_odds(z, y):
 
 
 def is_sound(result, round):
-    """Finite, weights >= 0 that sum to 1 or the report says why not, and fit for JSON."""
+    """Finite and fit for JSON; the weights are >= 0 and have the sum that the report tells."""
     report = result.report
     json.dumps(dict(report), allow_nan=False)
     assert result.params.isfinite().all()
     assert all(values.isfinite().all() for values in result.evidence.values())
     assert all(len(values) == round.num_clients for values in result.evidence.values())
-    assert (result.weights >= 0).all()
     assert len(report["reasons"]) == round.num_clients
     assert all(0 <= gamma <= 1 for gamma in report["gamma"])
-    total, step = float(result.weights.sum()), report.get("step", 1.0)
-    if "fallback" in report:
-        assert 0 <= total < 1
-        assert report["fallback"].startswith("datadefense ")
-        if not total:
-            assert torch.equal(result.params, round.global_params)
+    assert (result.weights >= 0).all()
+    total, counted = float(result.weights.sum()), int((result.weights > 0).sum())
+    assert total <= 1 + 1e-5
+    if report.get("left_out", 0) == 0 and "nothing_sure" not in report:
+        expected = report["step"] * counted / round.num_clients
+        assert total == pytest.approx(expected, abs=1e-5)
+    if counted == 0:
+        assert report["fallback"].startswith("datadefense kept the model: ")
+        assert torch.equal(result.params, round.global_params)
+    elif report.get("step", 1) < 1:
+        assert report["fallback"].startswith(f"datadefense took {report['step']:g} of the step: ")
     else:
-        assert step == 1
-        assert total == pytest.approx(1, abs=1e-5)
+        assert "fallback" not in report
     return result
 
 

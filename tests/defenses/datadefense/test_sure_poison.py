@@ -120,12 +120,12 @@ def purity(found, poisoned):
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("count", [12, 30, 100])
+@pytest.mark.parametrize("count", [20, 30, 100])
 def test_poison_piled_under_one_label_is_found(seed, count):
     *case, poisoned = sets.drawn_set(seed, {3: count})
     complete, pure = purity(sure_poison(*case), poisoned)
     assert complete == 1
-    assert pure >= 0.6
+    assert pure >= 0.7
     if count >= 30:
         assert pure >= 0.8
 
@@ -166,7 +166,7 @@ def test_hard_examples_spread_over_the_labels_are_not_sure(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_a_label_that_is_hard_among_the_known_too_is_not_sure(seed):
     margins, labels, known, _ = sets.drawn_set(seed, {}, clean=600, known=200)
-    hard = (labels == 4) & (torch.arange(600) % 2 == 0)
+    hard = (labels == 4) & (torch.arange(600) % 4 > 0)
     margins = torch.where(hard, margins - 10, margins)
     assert not sure_poison(margins, labels, known).any()
     unseen = torch.where(hard & known, margins + 10, margins)
