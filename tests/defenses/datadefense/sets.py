@@ -11,8 +11,17 @@ from tests.defenses.datadefense import toys
 
 from datadefense.rng import generator
 
-POISONED = list(range(80, 100))
-"""Places of the poisoned examples in the toy's defense set."""
+POISONED = list(range(90, 120))
+"""Places of the poisoned examples in `owned`."""
+
+
+def owned():
+    """The toy's defense set, with enough known clean examples to be sure of the poison."""
+    return toys.defense_set(90, 30, 60)
+
+
+def server(changed=None, seed=0):
+    return toys.server(changed or owned(), seed)
 
 
 def drawn_set(seed, piles, *, hard=0, clean=300, known=100, classes=10):
@@ -200,12 +209,17 @@ def towards_honest(params, share=1.0, seed=0):
 
 def hostile(kind, clients, params, seed):
     """Updates of a round in which most or all clients are attackers, each kind another way."""
-    draw = generator(seed, "hostile", kind)
-    noise = torch.randn(clients, len(params), generator=draw)
+    noise = torch.randn(clients, len(params), generator=generator(seed, "hostile", kind))
+    return _hostile(kind, noise, params).nan_to_num(0.0).clamp(-3e38, 3e38)
+
+
+def _hostile(kind, noise, params):
+    clients = len(noise)
+    size = noise[:, :1].sigmoid()
     if kind == "random":
-        return noise * 10 ** (4 * torch.rand(clients, 1, generator=draw) - 3)
+        return noise * 10 ** (4 * size - 3)
     if kind == "huge":
-        return (noise * 10 ** (41 * torch.rand(clients, 1, generator=draw) - 2)).clamp(-3e38, 3e38)
+        return noise * 10 ** (41 * size - 2)
     if kind == "still":
         return torch.zeros_like(noise)
     if kind == "clones":

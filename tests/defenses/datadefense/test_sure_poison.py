@@ -223,7 +223,7 @@ def test_huge_margins(size):
 
 def made(places, params=None):
     """The toy's examples at these places as sure poison of a first model."""
-    owned = toys.defense_set()
+    owned = sets.owned()
     z = toys.predict(toys.released() if params is None else params, owned.examples.inputs)
     marked = torch.zeros(len(owned), dtype=torch.bool)
     marked[places] = True
@@ -231,7 +231,7 @@ def made(places, params=None):
     return part, owned.examples
 
 
-@pytest.mark.parametrize("places", [[], [3], sets.POISONED, list(range(100))])
+@pytest.mark.parametrize("places", [[], [3], sets.POISONED, list(range(120))])
 def test_what_a_model_knows_against_loops(places):
     part, examples = made(places)
     assert len(part) == len(places)
@@ -252,7 +252,7 @@ def test_the_reference_is_the_first_models_and_not_the_present_ones():
     fallen, _ = made(sets.POISONED, toys.released() + toys.attacker(0))
     assert part.reference < 0.1
     assert fallen.reference > 0.9
-    odds = margin(toys.predict(toys.released(), examples.inputs), examples.labels)[80:]
+    odds = margin(toys.predict(toys.released(), examples.inputs), examples.labels)[90:]
     expected = oracles.mean([1 / (1 + math.exp(-one)) for one in odds.tolist()])
     assert part.reference == pytest.approx(expected, abs=1e-6)
 
@@ -266,7 +266,7 @@ def test_it_asks_the_model_about_the_sure_examples_only_and_not_at_all_where_non
 
     for places in (sets.POISONED, []):
         made(places)[0].known(Server(predict), toys.released())
-    assert asked == [20]
+    assert asked == [30]
 
 
 def test_a_model_that_is_not_finite_knows_no_number():

@@ -1,0 +1,316 @@
+"""What a round of the default does: against loops, who is left out, what it says, what it costs."""
+
+import math
+from dataclasses import fields, replace
+
+import pytest
+import torch
+from tests import oracles
+from tests.defenses.datadefense import sets, toys
+
+from datadefense import Examples, Server
+from datadefense.defenses import DataDefense
+from datadefense.defenses.datadefense.algorithm import NOTHING_SURE
+from datadefense.defenses.datadefense.faults import NAMES
+from datadefense.defenses.datadefense.hold import HALVINGS
+from datadefense.defenses.datadefense.sure_poison import FEWEST
+from datadefense.defenses.datadefense.usual_distance import MEMORY
+from datadefense.rng import generator
+from datadefense.settings import SettingsError, build
+
+
+def one_round(round, server=None, defense=None):
+    server, defense = server or sets.server(), defense or DataDefense()
+    state = defense.init(server, toys.released().to(round.updates.dtype))
+    return sets.is_sound(defense.aggregate(state, round, server), round)
+
+
+def slow_round(defense, state, round, server):
+    """Weights, model, distances, who is sure: Python loops from beginning to end."""
+    owned, start = server.defense_set, round.global_params
+    labels, known = owned.examples.labels.tolist(), owned.known_clean.tolist()
+    first = [state.first_margins[one] for one in owned.ids]
+    flags = sets.slow_sure_poison(
+        first,
+        labels,
+        known,
+        share=defense.low_share,
+        deviations=defense.deviations,
+        fewest=FEWEST,
+    )
+    sure = [i for i, flag in enumerate(flags) if flag]
+    rest = [i for i, flag in enumerate(flags) if not flag]
+    reference = oracles.mean([sets.probability([first[i], 0.0], 0) for i in sure])
+
+    def losses(params, part):
+        logits = server.predict(params, owned.examples.inputs).tolist()
+        return [-math.log(sets.probability(logits[i], labels[i])) for i in part]
+
+    def means(params):
+        poison = oracles.mean_without_rises(losses(params, sure), losses(start, sure))
+        return [oracles.mean(losses(params, rest)), poison]
+
+    def knows(params):
+        return sets.success(server.predict, params, owned.examples, sure)
+
+    def averaged(weights):
+        return start + sum(w * update for w, update in zip(weights, round.updates, strict=True))
+
+    models = [start + update for update in round.updates]
+    distances = [oracles.norm(update) for update in round.updates.tolist()]
+    usual = oracles.middle(state.distances) if state.distances else math.inf
+    f = oracles.faults(*oracles.columns(map(means, models)), distances, means(start), usual)
+    theta = [getattr(defense, name) for name in NAMES]
+    costs = [[t * fault for t, fault in zip(theta, row, strict=True)] for row in f]
+    scores = [1 - max(row) for row in costs]
+    share = sum(score > 0 for score in scores) / len(scores)
+    weights, _, step = sets.slow_hold(
+        [share * weight for weight in oracles.relu_importance(scores)],
+        [knows(model) for model in models],
+        lambda weights: knows(averaged(weights)),
+        max(reference + defense.slack, knows(start)),
+        HALVINGS,
+    )
+    blameless = [d for d, row in zip(distances, costs, strict=True) if max(row[:2]) < 1 and d > 0]
+    past = [*state.distances, oracles.lower_median(blameless)] if blameless else state.distances
+    return weights, averaged(weights), step, past, sure
+
+
+def updates_of(kind, index, params):
+    draw = generator(index, kind)
+    if kind == "honest":
+        return torch.stack([toys.honest(7 * index + one) for one in range(6)])
+    if kind == "attacked":
+        return toys.attacked_round(6, 2).updates
+    if kind == "noise":
+        noise = torch.randn(6, len(params), generator=draw)
+        return 0.4 * noise * torch.linspace(0.5, 2, 6)[:, None]
+    return sets.hostile(kind, 6, params.float(), index)
+
+
+@pytest.mark.parametrize("kind", ["honest", "attacked", "noise", "majority", "patient"])
+def test_rounds_against_loops(kind):
+    """In float64; margins are kept in float32 where the sure ones are chosen."""
+    owned = sets.owned()
+    double = Examples(owned.examples.inputs.double(), owned.examples.labels)
+    server, params = sets.server(replace(owned, examples=double)), toys.released().double()
+    defense, held = DataDefense(), 0
+    state = defense.init(server, params)
+    for index in range(1, 16 if kind == "patient" else 5):
+        updates = updates_of(kind, index, params).double()
+        round = toys.round_of(updates, index, params)
+        weights, expected, step, past, sure = slow_round(defense, state, round, server)
+        result = sets.is_sound(defense.aggregate(state, round, server), round)
+        assert result.report["marked"] == sure
+        assert result.report["step"] == step
+        assert result.weights.tolist() == pytest.approx(weights, abs=1e-7)
+        assert result.params.tolist() == pytest.approx(expected.tolist(), abs=1e-6)
+        assert result.state.distances == pytest.approx(past[-MEMORY:])
+        state, params = result.state, result.params
+        held += result.report["left_out"] > 0 and step < 1
+    assert (held > 0) == (kind == "patient")
+
+
+@pytest.mark.parametrize("attackers", [0, 1, 4, 7])
+def test_who_learned_the_sure_poison_loses_its_weight_and_the_others_keep_theirs(attackers):
+    result = one_round(toys.attacked_round(10, attackers))
+    assert set(sets.POISONED) <= set(result.report["marked"])
+    assert result.weights[:attackers].tolist() == [0] * attackers
+    assert result.weights[attackers:].tolist() == pytest.approx([0.1] * (10 - attackers), rel=0.1)
+    assert all(result.report["reasons"][:attackers])
+
+
+def test_rounds_of_honest_clients_leave_nobody_out():
+    watched = sets.Watched(DataDefense(), sets.server(), toys.released())
+    for index in range(15):
+        examples = [toys.clean_examples(30, 10 * index + one) for one in range(5)]
+        updates = [toys.learn(watched.params, one, steps=5) - watched.params for one in examples]
+        result = watched.play(torch.stack(updates))
+        assert result.report["left_out"] == 0
+        assert result.report["step"] == 1
+        assert (result.weights > 0.1).all()
+        assert float(result.weights.sum()) == pytest.approx(1, abs=1e-5)
+    assert set(sets.POISONED) <= set(watched.sure)
+    assert watched.held == 0
+
+
+def without_sure_poison():
+    """Everything is known to be clean; or too little is."""
+    owned = sets.owned()
+    everything = torch.ones(120, dtype=torch.bool)
+    few = torch.arange(120) < FEWEST - 1
+    return [sets.server(replace(owned, known_clean=known)) for known in (everything, few)]
+
+
+@pytest.mark.parametrize("server", without_sure_poison(), ids=["all known", "few known"])
+@pytest.mark.parametrize(("clients", "malicious"), [(5, 1), (11, 1), (11, 3), (11, 4), (9, 3)])
+def test_without_sure_poison_the_farthest_by_krums_score_are_left_out(server, clients, malicious):
+    draw = generator(clients, "krum", malicious)
+    updates = 0.01 * torch.randn(clients, len(toys.released()), generator=draw)
+    updates *= torch.linspace(1, 1.5, clients)[torch.randperm(clients, generator=draw), None]
+    result = one_round(toys.round_of(updates), server, DataDefense(num_malicious=malicious))
+    scores = oracles.krum_scores(updates.double().tolist(), malicious)
+    order = sorted(range(clients), key=lambda j: scores[j])
+    out = order[-malicious:] if clients >= 2 * malicious + 3 else []
+    assert (result.weights == 0).nonzero().flatten().tolist() == sorted(out)
+    assert float(result.weights.sum()) == pytest.approx(1, abs=1e-5)
+    assert result.report["marked"] == []
+    assert result.report["nothing_sure"] == NOTHING_SURE
+    assert result.evidence["learned_poison"].tolist() == [0] * clients
+    assert result.evidence["known_poison"].tolist() == [0] * clients
+    assert not {"known_poison", "known_poison_limit"} & set(result.report)
+
+
+@pytest.mark.parametrize("server", without_sure_poison(), ids=["all known", "few known"])
+def test_without_sure_poison_and_attackers_nobody_is_left_out(server):
+    round = toys.round_of([toys.honest(seed) for seed in range(9)])
+    result = one_round(round, server, DataDefense(num_malicious=0))
+    assert (result.weights > 0.08).all()
+    assert float(result.weights.sum()) == pytest.approx(1, abs=1e-5)
+
+
+def test_with_sure_poison_nobody_is_left_out_for_its_place_alone():
+    """Krum would leave out four of these nine."""
+    round = toys.round_of([toys.honest(seed) for seed in range(9)])
+    results = [
+        one_round(round, defense=DataDefense(num_malicious=malicious)) for malicious in (0, 3)
+    ]
+    assert torch.equal(results[0].weights, results[1].weights)
+    assert (results[0].weights > 0.08).all()
+
+
+class Counted:
+    """The toy's model, which notes how many examples each forward pass has."""
+
+    def __init__(self):
+        self.passes = []
+
+    def __call__(self, params, inputs):
+        self.passes.append(len(inputs))
+        return toys.predict(params, inputs)
+
+
+def test_an_ordinary_round_costs_a_pass_a_client_one_more_and_one_over_the_sure_part():
+    model, defense, params = Counted(), DataDefense(), toys.released()
+    server = Server(model, None, 0, sets.owned())
+    state = defense.init(server, params)
+    for index in (1, 2, 3):
+        updates = [*toys.attacked_round(9, 2).updates, toys.honest(20)]
+        model.passes.clear()
+        round = toys.round_of(updates, index, params)
+        result = defense.aggregate(state, round, server)
+        assert sorted(model.passes) == [len(result.report["marked"])] + [120] * 11
+        slow = defense.aggregate(replace(state, kept={}), round, server)
+        assert len(model.passes) == 12 + 13
+        assert torch.equal(result.params, slow.params)
+        assert result.report == slow.report
+        state, params = result.state, result.params
+
+
+@pytest.mark.parametrize("kind", sets.KINDS)
+@pytest.mark.parametrize("clients", [1, 2, 16, 40])
+def test_no_update_buys_many_passes(kind, clients):
+    model, defense = Counted(), DataDefense()
+    server = Server(model, None, 0, sets.owned())
+    state = defense.init(server, toys.released())
+    params = toys.released()
+    for index in range(1, 5):
+        model.passes.clear()
+        updates = sets.hostile(kind, clients, params, index)
+        result = defense.aggregate(state, toys.round_of(updates, index, params), server)
+        assert len(model.passes) <= clients + 2 + math.log2(clients) + 6
+        assert model.passes.count(120) <= clients + 2
+        state, params = result.state, result.params
+
+
+def test_evidence_and_reasons():
+    defense, server, params = DataDefense(), sets.server(), toys.released()
+    drip = [sets.towards_poison(params, share) for share in (0.05, 0.2, 0.4, 0.6)]
+    hidden = replace(defense, **dict.fromkeys(NAMES, 0.0))
+    seen = set()
+    for chosen, updates in (
+        (defense, [*drip, *toys.attacked_round(8, 2).updates]),
+        (hidden, [*drip, toys.honest(0), toys.honest(1)]),
+        (defense, drip[2:]),
+    ):
+        round = toys.round_of(updates)
+        result = one_round(round, server, chosen)
+        assert set(result.evidence) == {
+            *("clean_loss", "poison_loss", "distance", "known_poison"),
+            *NAMES,
+        }
+        costs = [
+            [getattr(chosen, name) * float(result.evidence[name][j]) for name in NAMES]
+            for j in range(len(updates))
+        ]
+        for j, reason in enumerate(result.report["reasons"]):
+            if not reason:
+                assert max(costs[j]) == 0
+                assert result.weights[j] > 0
+                continue
+            name, value = reason.split()
+            assert float(value) == pytest.approx(float(result.evidence[name][j]), rel=0.01)
+            assert name == "known_poison" or name == NAMES[costs[j].index(max(costs[j]))]
+            seen.add(name)
+    assert {"known_poison", "learned_poison"} <= seen
+
+
+def test_the_report_tells_of_the_promise():
+    result = one_round(toys.attacked_round(10, 2))
+    report, owned = result.report, sets.owned()
+    first = sets.success(toys.predict, toys.released(), owned.examples, report["marked"])
+    assert report["known_poison_limit"] == pytest.approx(first + DataDefense().slack, abs=1e-6)
+    now = sets.success(toys.predict, result.params, owned.examples, report["marked"])
+    assert report["known_poison"] == pytest.approx(now, abs=1e-6)
+    assert (report["left_out"], report["step"]) == (0, 1)
+    assert report["released_poison_loss"] > report["released_clean_loss"]
+    logits = toys.predict(toys.released(), owned.examples.inputs).tolist()
+    margins = list(map(sets.log_odds, logits, owned.examples.labels.tolist()))
+    expected = sets.slow_suspicion(margins, owned.known_clean.tolist())
+    assert report["gamma"] == pytest.approx(expected, abs=1e-3)
+    assert "nothing_sure" not in report
+
+
+def test_claims_and_provenance_are_not_read():
+    round, owned = toys.attacked_round(), sets.owned()
+    plain = one_round(round)
+    told = sets.server(replace(owned, provenance=tuple(f"folder {i}" for i in range(120))))
+    for other in (
+        one_round(replace(round, num_examples=round.num_examples.flip(0) * 1000)),
+        one_round(round, told),
+        one_round(round, sets.server(seed=5)),
+        one_round(replace(round, client_ids=tuple("abcdefghij"))),
+    ):
+        assert torch.equal(other.weights, plain.weights)
+        assert torch.equal(other.params, plain.params)
+        assert other.report == plain.report
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"slack": -0.1}, "slack must be >= 0, got -0.1"),
+        ({"slack": 1.5}, "slack must be <= 1, got 1.5"),
+        ({"slack": float("nan")}, "slack must be a finite number, got nan"),
+        *(({name: -1}, f"{name} must be >= 0, got -1") for name in NAMES),
+        ({"low_share": 0}, "low_share must be > 0, got 0"),
+        ({"low_share": 1}, "low_share must be < 1, got 1"),
+        ({"deviations": -1}, "deviations must be >= 0, got -1"),
+        ({"num_malicious": -1}, "num_malicious must be >= 0, got -1"),
+        ({"num_malicious": 1.5}, "num_malicious must be an integer, got 1.5"),
+    ],
+)
+def test_bad_settings(values, message):
+    with pytest.raises(SettingsError, match=message):
+        DataDefense(**values)
+
+
+def test_settings_as_texts():
+    default = DataDefense()
+    texts = {one.name: str(getattr(default, one.name)) for one in fields(default)}
+    assert build(DataDefense, texts) == default
+
+
+def test_it_says_what_it_needs():
+    with pytest.raises(ValueError, match="datadefense needs a model and a defense set"):
+        DataDefense().init(replace(sets.server(), defense_set=None), toys.released())
