@@ -28,10 +28,10 @@ DULL = ("cifar10-trigger", "pgd", "every fifth round")
 FIGURES = {
     (*LOUD, "fedavg"): (77.0, 88.0),
     (*LOUD, "krum"): (0.54, 81.4),
-    (*LOUD, "datadefense"): (-0.2, 90.0),
+    (*LOUD, "datadefense-learned"): (-0.2, 90.0),
     (*MANY, "fedavg"): (99.6, 89.0),
-    (*MANY, "datadefense"): (0.0, 89.0),
+    (*MANY, "datadefense-learned"): (0.0, 89.0),
     (*DULL, "fedavg"): (9.9, 90.0),
-    (*DULL, "datadefense"): (0.0, 90.0),
+    (*DULL, "datadefense-learned"): (0.0, 90.0),
     ("digits-edge", "adaptive", "every fifth round", "fedavg"): (50.0, 90.0),
 }

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from datadefense.defenses import DEFENSES
-from datadefense.reproduction.overview import overview, overview_page, short_table
+from datadefense.reproduction.headline import headline
+from datadefense.reproduction.overview import overview, overview_page
 from datadefense.reproduction.store import read_store
 from datadefense.reproduction.studies import STUDIES
 from datadefense.reproduction.study import UNLIKE, cells, page
@@ -20,8 +21,8 @@ def results():
     return read_store(ROOT / "results" / "runs.jsonl")
 
 
-def test_the_readme_has_the_overviews_table(results):
-    assert short_table(overview(results)) in (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_readme_has_the_headline(results):
+    assert headline(results) in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_overview_is_fresh(results):

@@ -12,7 +12,11 @@ from datadefense.reproduction.overview import overview
 def test_what_is_drawn_is_what_was_measured(tmp_path):
     found = overview(made_up(FIGURES))
     (panel,) = heat_map(found).axes
-    assert [one.get_text() for one in panel.get_yticklabels()] == ["fedavg", "krum", "datadefense"]
+    assert [one.get_text() for one in panel.get_yticklabels()] == [
+        "fedavg",
+        "krum",
+        "datadefense-learned",
+    ]
     heads = [one.get_text() for one in panel.get_xticklabels()]
     assert heads == ["CIFAR-10\ntrigger\nloud", "digits\nquiet\n40 % of clients"]
     (image,) = panel.get_images()

@@ -29,7 +29,7 @@ def test_cases_are_those_in_which_the_attack_works_undefended():
     found = overview(made_up(FIGURES))
     assert set(found.cases) == {LOUD, MANY}
     assert DULL not in found.cases
-    assert found.defenses() == ["fedavg", "krum", "datadefense"]
+    assert found.defenses() == ["fedavg", "krum", "datadefense-learned"]
 
 
 def test_a_case_without_its_undefended_run_is_left_out():
@@ -41,7 +41,7 @@ def test_figures_of_a_cell():
     cell = overview(made_up(FIGURES)).cases[LOUD]["krum"]
     assert (excess(cell), round(lost(cell), 6)) == (0.54, 8.6)
     assert figure_of(cell) == "0.5 (-9)"
-    own = overview(made_up(FIGURES)).cases[LOUD]["datadefense"]
+    own = overview(made_up(FIGURES)).cases[LOUD]["datadefense-learned"]
     assert (figure_of(own), lost(own)) == ("0.0", 0.0)
 
 
@@ -55,20 +55,20 @@ def test_the_short_table_has_a_line_a_case_and_gaps_where_nothing_was_run():
     rows = rows_of(short_table(overview(made_up(FIGURES))))
     loud, many = rows["CIFAR-10, trigger, loud"], rows["digits, quiet, 40 % of clients"]
     assert (loud["fedavg"], loud["krum"], loud["median"]) == ("77.0", "0.5 (-9)", "")
-    assert (loud["**datadefense**"], loud["its worst seed"]) == ("**0.0**", "0.0 of 1")
+    assert (loud["**datadefense-learned**"], loud["its worst seed"]) == ("**0.0**", "0.0 of 1")
     assert (many["fedavg"], many["krum"]) == ("99.6", "")
 
 
 def test_other_seeds_are_only_in_the_last_column():
     """A mean over three seeds beside one over one would compare different attackers."""
     results = made_up(FIGURES)
-    for defense, worse in (("fedavg", 5.0), ("datadefense", 3.14)):
+    for defense, worse in (("fedavg", 5.0), ("datadefense-learned", 3.14)):
         (point,) = (p for p in STUDIES["targets"].points("cpu") if p.labels == (*LOUD, defense))
         one = replace(point.experiment, seed=1)
         summary = replace(SUMMARY, excess_asr_percent=worse, seed=1)
         results[one.key()] = Result(one.key(), one.changes(), summary)
     row = rows_of(short_table(overview(results)))["CIFAR-10, trigger, loud"]
-    assert (row["fedavg"], row["**datadefense**"]) == ("77.0", "**0.0**")
+    assert (row["fedavg"], row["**datadefense-learned**"]) == ("77.0", "**0.0**")
     assert row["its worst seed"] == "3.1 of 2"
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from datadefense.defenses import create
+from datadefense.reproduction.holding_studies import HOLDING
 from datadefense.reproduction.own_studies import OWN
 from datadefense.reproduction.paper_studies import PAPER
 from datadefense.reproduction.studies import STUDIES
@@ -15,7 +16,7 @@ CASES = [
 
 
 def test_every_study_is_known_by_a_name_of_its_own():
-    assert list(STUDIES.values()) == [*PAPER, *OWN]
+    assert list(STUDIES.values()) == [*HOLDING, *PAPER, *OWN]
 
 
 @pytest.mark.parametrize(("study", "scale"), CASES)

@@ -54,7 +54,7 @@ def demo(
     ] = None,
     defenses: Annotated[
         str, typer.Option(help="Names of the defenses, separated by commas.")
-    ] = "fedavg,multi-krum,datadefense",
+    ] = "fedavg,multi-krum,fltrust,datadefense",
     seed: Annotated[int, typer.Option(help="Root of all randomness.")] = 0,
     workers: Annotated[
         int | None, typer.Option(help="Processes that train clients (default: one a core).")

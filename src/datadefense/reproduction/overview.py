@@ -25,8 +25,10 @@ WORDS = {
     "pgd-replacement": "loud",
 }
 """Setups and attacks as a newcomer would call them."""
-COLUMNS = ("fedavg", "krum", "multi-krum", "median", "rfa", "fltrust", "datadefense")
-"""Defenses of the short table: no defense, statistics, trust in clean data, the default."""
+OWN = "datadefense-learned"
+"""The one of ours that has been run in every case; the default has been in some."""
+COLUMNS = ("fedavg", "krum", "multi-krum", "median", "rfa", "fltrust", "datadefense", OWN)
+"""Defenses of the short table: no defense, statistics, trust in clean data, ours."""
 
 Case = tuple[str, str, str]
 """Setup, attack, and when it attacks: labels of the study `targets` without the defense."""
@@ -37,16 +39,16 @@ class Overview:
     """Cells of the study `targets`, by case and defense, of the cases in which the attack works.
 
     All of seed 0, so that what stands side by side met the same clients, schedule and attackers.
-    ``own`` has all seeds of the default.
+    ``own`` has all seeds of `OWN`.
     """
 
     cases: Mapping[Case, Mapping[str, Cell]]
     own: Mapping[Case, Cell]
 
     def defenses(self) -> list[str]:
-        """Return the defenses that have results, the default last."""
+        """Return the defenses that have results, `OWN` last."""
         found = dict.fromkeys(name for row in self.cases.values() for name in row)
-        return [*(name for name in found if name != "datadefense"), "datadefense"]
+        return [*(name for name in found if name != OWN), OWN]
 
 
 def overview(results: Mapping[str, Result], scale: str = "cpu") -> Overview:
@@ -58,7 +60,7 @@ def overview(results: Mapping[str, Result], scale: str = "cpu") -> Overview:
         first = tuple(pair for pair in cell.runs if pair[0].summary.seed == 0)
         if attack in ("pgd", "pgd-replacement") and first:
             cases.setdefault((setup, attack, when), {})[defense] = Cell(cell.point, first)
-            if defense == "datadefense":
+            if defense == OWN:
                 own[setup, attack, when] = cell
     return Overview({case: row for case, row in cases.items() if _works(row)}, own)
 
@@ -97,8 +99,8 @@ def figure_of(cell: Cell) -> str:
 
 
 def short_table(found: Overview) -> str:
-    """Return the headline: a line a case, in markdown."""
-    heads = ["attack", *COLUMNS[:-1], "**datadefense**", "its worst seed"]
+    """Return a line a case, in markdown."""
+    heads = ["attack", *COLUMNS[:-1], f"**{OWN}**", "its worst seed"]
     lines = [f"| {' | '.join(heads)} |", "|---|" + "---:|" * (len(heads) - 1)]
     for case, row in found.cases.items():
         figures = [figure_of(row[name]) if name in row else "" for name in COLUMNS]
@@ -126,7 +128,8 @@ def overview_page(found: Overview, picture: str) -> str:
             "in brackets the points of accuracy lost beside fedavg in peace, "
             f"from {LOST:g} on. The",
             "attacker comes every fifth round unless the case says otherwise. The last column has",
-            "the highest figure of any seed of datadefense, and how many there are. Statistics",
+            f"the highest figure of any seed of {OWN}, and how many there are; the default,",
+            "datadefense, has been run in some of them ([README](../../README.md)). Statistics",
             "expect one attacker in a round; [told](told.md) has them with more.",
             "[targets](targets.md) has all figures, also after the last round. Made by",
             "`datadefense reproduce all --render-only` from `results/runs.jsonl`.",
