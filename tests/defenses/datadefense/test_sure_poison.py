@@ -123,7 +123,9 @@ def purity(found, poisoned):
 @pytest.mark.parametrize("count", [20, 30, 100])
 def test_poison_piled_under_one_label_is_found(seed, count):
     *case, poisoned = sets.drawn_set(seed, {3: count})
-    complete, pure = purity(sure_poison(*case), poisoned)
+    found = sure_poison(*case)
+    complete, pure = purity(found, poisoned)
+    assert not (found & case[2]).any()
     assert complete == 1
     assert pure >= 0.7
     if count >= 30:
