@@ -59,7 +59,7 @@ def quantile(values, share):
     return struct.unpack("f", struct.pack("f", between))[0]
 
 
-def slow_sure_poison(margins, labels, known_clean, *, share, deviations, fewest):
+def slow_sure_poison(margins, labels, known_clean, *, share, chance, fewest, prior):
     """Label by label, example by example."""
     everyone = range(len(margins))
     clean = [i for i in everyone if known_clean[i]]
@@ -71,12 +71,12 @@ def slow_sure_poison(margins, labels, known_clean, *, share, deviations, fewest)
         of_label = [i for i in everyone if labels[i] == label]
         others = [i for i in of_label if not known_clean[i]]
         known = [i for i in of_label if known_clean[i]]
-        r = share
-        if known:
-            r = max(share, (sum(margins[i] < q for i in known) + 1) / (len(known) + 2))
+        r = (sum(margins[i] < q for i in known) + prior * share) / (len(known) + prior)
+        r = max(share, r)
         low = [i for i in others if margins[i] < q]
-        error = math.sqrt(len(others) * r * (1 - r))
-        if len(low) > len(others) * r + deviations * error:
+        n = len(others)
+        luck = sum(math.comb(n, k) * r**k * (1 - r) ** (n - k) for k in range(len(low), n + 1))
+        if low and luck < chance:
             piles[label] = low
     most = max((len(low) for low in piles.values()), default=0)
     sure = {i for low in piles.values() if 2 * len(low) >= most for i in low}
@@ -190,9 +190,8 @@ class Watched:
         first = oracles.mean([probability([self.first[owned.ids[i]], 0.0], 0) for i in self.sure])
         assert new <= max(first + self.defense.slack, old) + 1e-6
         assert result.report["known_poison"] == pytest.approx(new, abs=1e-6)
-        assert result.report["known_poison_limit"] == pytest.approx(
-            first + self.defense.slack, abs=1e-6
-        )
+        limit = max(first + self.defense.slack, old)
+        assert result.report["known_poison_limit"] == pytest.approx(limit, abs=1e-6)
         bitten = result.report["left_out"] > 0 or result.report["step"] < 1
         self.held += bitten
         assert (result.report["step"] < 1) == ("fallback" in result.report)

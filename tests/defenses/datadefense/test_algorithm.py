@@ -13,7 +13,7 @@ from datadefense.defenses import DataDefense
 from datadefense.defenses.datadefense.algorithm import NOTHING_SURE
 from datadefense.defenses.datadefense.faults import NAMES
 from datadefense.defenses.datadefense.hold import HALVINGS
-from datadefense.defenses.datadefense.sure_poison import FEWEST
+from datadefense.defenses.datadefense.sure_poison import FEWEST, PRIOR
 from datadefense.defenses.datadefense.usual_distance import MEMORY
 from datadefense.rng import generator
 from datadefense.settings import SettingsError, build
@@ -35,8 +35,9 @@ def slow_round(defense, state, round, server):
         labels,
         known,
         share=defense.low_share,
-        deviations=defense.deviations,
+        chance=defense.chance,
         fewest=FEWEST,
+        prior=PRIOR,
     )
     sure = [i for i, flag in enumerate(flags) if flag]
     rest = [i for i, flag in enumerate(flags) if not flag]
@@ -295,7 +296,8 @@ def test_claims_and_provenance_are_not_read():
         *(({name: -1}, f"{name} must be >= 0, got -1") for name in NAMES),
         ({"low_share": 0}, "low_share must be > 0, got 0"),
         ({"low_share": 1}, "low_share must be < 1, got 1"),
-        ({"deviations": -1}, "deviations must be >= 0, got -1"),
+        ({"chance": -1}, "chance must be >= 0, got -1"),
+        ({"chance": 2}, "chance must be <= 1, got 2"),
         ({"num_malicious": -1}, "num_malicious must be >= 0, got -1"),
         ({"num_malicious": 1.5}, "num_malicious must be an integer, got 1.5"),
     ],

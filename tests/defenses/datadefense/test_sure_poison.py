@@ -14,6 +14,7 @@ from datadefense.defenses.datadefense.losses import l_c, margin
 from datadefense.defenses.datadefense.on_the_set import WORST
 from datadefense.defenses.datadefense.sure_poison import (
     FEWEST,
+    PRIOR,
     SurePoison,
     sure_poison,
     suspicion,
@@ -50,22 +51,21 @@ def small_sets(draw):
 settings = st.fixed_dictionaries(
     {
         "share": st.sampled_from([DEFAULT["share"], 0.05, 0.1, 0.2, 0.25, 0.5, 0.9]),
-        "deviations": st.sampled_from([DEFAULT["deviations"], 0.0, 1.0, 2.0, 3.0, 4.0, 6.0]),
+        "chance": st.sampled_from([DEFAULT["chance"], 0.0, 1e-6, 1e-3, 0.0123, 0.0456, 0.321]),
     }
 )
 
 
 def test_the_defense_and_the_function_have_the_same_defaults():
-    assert (DataDefense().low_share, DataDefense().deviations) == (
-        DEFAULT["share"],
-        DEFAULT["deviations"],
-    )
+    assert (DataDefense().low_share, DataDefense().chance) == (DEFAULT["share"], DEFAULT["chance"])
 
 
 @given(small_sets(), settings)
 def test_against_loops(case, chosen):
     found = sure_poison(*case, **chosen)
-    expected = sets.slow_sure_poison(*(part.tolist() for part in case), **chosen, fewest=FEWEST)
+    expected = sets.slow_sure_poison(
+        *(part.tolist() for part in case), **chosen, fewest=FEWEST, prior=PRIOR
+    )
     assert found.dtype == torch.bool
     assert found.tolist() == expected
 

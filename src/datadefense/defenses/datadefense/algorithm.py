@@ -11,7 +11,7 @@ from torch import Tensor
 
 from datadefense.defense_set import DefenseSet
 from datadefense.defenses.base import Defense, Promise
-from datadefense.defenses.datadefense.answers import Answers, Kept, answers, answers_of, keep
+from datadefense.defenses.datadefense.answers import Answers, Kept, answers_of, keep
 from datadefense.defenses.datadefense.faults import NAMES, Measured, faults, without_rises
 from datadefense.defenses.datadefense.hold import Held, hold
 from datadefense.defenses.datadefense.importance import PerClient, relu_importance
@@ -80,7 +80,7 @@ class DataDefense(Defense[DataDefenseState]):
     learned_poison: float = setting(1.5, "theta of learning the sure poison; 0: no fault")
     moved_far: float = setting(0.2, "theta of moving further than the others; 0: no fault")
     low_share: float = setting(0.1, "share of the known clean examples that count as low too")
-    deviations: float = setting(4.0, "standard deviations that a pile of low examples must exceed")
+    chance: float = setting(3e-5, "likelihood of luck below which a pile of low examples is sure")
     num_malicious: int = setting(1, "updates left out of a round where no poison is sure")
 
     name: ClassVar[str] = "datadefense"
@@ -93,7 +93,7 @@ class DataDefense(Defense[DataDefenseState]):
         for name in NAMES:
             number(name, getattr(self, name), minimum=0)
         number("low_share", self.low_share, above=0, below=1)
-        number("deviations", self.deviations, minimum=0)
+        number("chance", self.chance, minimum=0, maximum=1)
         whole("num_malicious", self.num_malicious, 0)
 
     def init(self, server: Server, params: Float[Tensor, " dim"]) -> DataDefenseState:
@@ -107,7 +107,7 @@ class DataDefense(Defense[DataDefenseState]):
         self, state: DataDefenseState, round: Round, server: Server
     ) -> Aggregate[DataDefenseState]:
         """Find the sure poison, measure the clients, weigh them, hold."""
-        owned = defense_set_of(server, self.name)
+        owned = defense_set_of(server, self.name, least=0)
         released = answers_of(server, round.global_params, owned.examples, state.kept)
         first_margins = _first_margins(state, owned, released)
         first = torch.tensor(list(first_margins.values()))
@@ -115,18 +115,18 @@ class DataDefense(Defense[DataDefenseState]):
         losses = client_losses(server, round, owned)
         measured = _measure(state, round, released, losses, poison)
         f = faults(measured) * torch.tensor([True, len(poison) > 0, True])
-        C = self._weights(f, round, poison)
+        far = self._farthest(round) if not len(poison) else []
+        C = self._weights(f, far)
         known_by, before = poison.known_by(losses), float(poison.known_by(released.losses[None]))
         held = hold(
             lambda weights: add_weighted(round.global_params, weights, round.updates),
             lambda params: poison.known(server, params),
             C,
             known_by,
-            limit=max(poison.reference + self.slack, before),
+            limit=(limit := max(poison.reference + self.slack, before)),
             old=Held(round.global_params.clone(), torch.zeros_like(C), C > 0, 0.0, before),
         )
-        with torch.no_grad():
-            given = answers(server.logits(held.params, owned.examples.inputs), owned.examples)
+        given = answers_of(server, held.params, owned.examples, {})
         theta = self._theta()
         blameless = (f[:, :2] * theta[:2]).amax(1) < 1
         return Aggregate(
@@ -147,10 +147,10 @@ class DataDefense(Defense[DataDefenseState]):
             {
                 "gamma": [float(f"{s:.4g}") for s in suspicion(first, owned.known_clean).tolist()],
                 "marked": poison.marked.nonzero().flatten().tolist(),
-                "reasons": _reasons(f, theta, known_by, held),
+                "reasons": _reasons(f, theta, known_by, held, far),
                 "released_clean_loss": measured.released_clean,
                 "released_poison_loss": measured.released_poison,
-                **self._promise(held, poison),
+                **self._promise(held, poison, limit),
             },
         )
 
@@ -163,27 +163,27 @@ class DataDefense(Defense[DataDefenseState]):
             owned.examples.labels,
             owned.known_clean,
             share=self.low_share,
-            deviations=self.deviations,
+            chance=self.chance,
         )
         return SurePoison.of(owned.examples, marked, first)
 
-    def _weights(
-        self, f: Float64[Tensor, "clients 3"], round: Round, poison: SurePoison
-    ) -> PerClient:
-        """Return Eq. 3 of the worst fault; without sure poison the worst by Krum's score get 0."""
-        scores = 1 - (f * self._theta()).amax(1)
-        out = self.num_malicious if not len(poison) else 0
-        if out > (round.num_clients - 3) // 2:
-            out = 0
-        if out:
-            far = krum_scores(squared_distances(round.updates), out).sort(stable=True).indices
-            scores[far[-out:]] = 0.0
-        return relu_importance(scores) * ((scores > 0).sum() / (round.num_clients - out))
+    def _farthest(self, round: Round) -> list[int]:
+        """Return who has the worst Krum scores, where there are clients enough: n >= 2f + 3."""
+        out = self.num_malicious
+        if not 0 < out <= (round.num_clients - 3) // 2:
+            return []
+        scores = krum_scores(squared_distances(round.updates), out)
+        return scores.sort(stable=True).indices[-out:].tolist()
 
-    def _promise(self, held: Held, poison: SurePoison) -> dict[str, Any]:
+    def _weights(self, f: Float64[Tensor, "clients 3"], far: list[int]) -> PerClient:
+        """Return Eq. 3 of the worst fault, times the share of clients that count; ``far``: 0."""
+        scores = 1 - (f * self._theta()).amax(1)
+        scores[far] = 0.0
+        return relu_importance(scores) * (int((scores > 0).sum()) / (len(scores) - len(far)))
+
+    def _promise(self, held: Held, poison: SurePoison, limit: float) -> dict[str, Any]:
         """Return what the report says of the promise: what is known, what was allowed and done."""
         report: dict[str, Any] = {"nothing_sure": NOTHING_SURE}
-        limit = poison.reference + self.slack
         if len(poison):
             report = {
                 "known_poison": held.known,
@@ -230,14 +230,20 @@ def _first_margins(
 
 
 def _reasons(
-    f: Float64[Tensor, "clients 3"], theta: Tensor, known_by: PerClient, held: Held
+    f: Float64[Tensor, "clients 3"],
+    theta: Tensor,
+    known_by: PerClient,
+    held: Held,
+    far: list[int],
 ) -> list[str]:
-    """Return what cost each client weight: its worst fault, or what it knows of the poison."""
+    """Return what cost each client weight: distance, what it knows of the poison, a fault."""
     costs = f * theta
     places = costs.argmax(1).tolist()
     reasons = []
     for row, place in enumerate(places):
-        if bool(held.left_out[row]):
+        if row in far:
+            reasons.append("farthest from the others (Krum score)")
+        elif bool(held.left_out[row]):
             reasons.append(f"known_poison {float(known_by[row]):.3g}")
         elif float(costs[row, place]) > 0:
             reasons.append(f"{NAMES[place]} {float(f[row, place]):.3g}")

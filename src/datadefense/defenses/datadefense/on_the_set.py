@@ -23,9 +23,9 @@ system anew each time, which takes a third of the time of `mnist_net`. Of a few,
 multiply in another way; the parts are about equal, so that none is small."""
 
 
-def defense_set_of(server: Server, name: str) -> DefenseSet:
-    """Return the server's defense set, or raise."""
-    if server.predict is None or server.defense_set is None or not len(server.defense_set):
+def defense_set_of(server: Server, name: str, least: int = 1) -> DefenseSet:
+    """Return the server's defense set, or raise if it has fewer than ``least`` examples."""
+    if server.predict is None or server.defense_set is None or len(server.defense_set) < least:
         raise ValueError(
             f"{name} needs a model and a defense set on the server: "
             "Server(predict=..., defense_set=...)"
@@ -54,6 +54,8 @@ def client_losses(
 ) -> Float[Tensor, "clients examples"]:
     """Return l_c of every client's model on every example; not finite or huge: `WORST`."""
     inputs, labels = owned.examples.inputs, owned.examples.labels
+    if not len(inputs):
+        return torch.zeros(round.num_clients, 0)
     parts = inputs.tensor_split(math.ceil(len(inputs) / (AT_ONCE * torch.get_num_threads())))
     rows = []
     params = torch.empty_like(round.global_params)

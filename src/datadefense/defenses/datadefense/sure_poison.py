@@ -14,6 +14,8 @@ from datadefense.server import Server
 
 FEWEST = 5
 """Known clean examples below which nothing is sure."""
+PRIOR = 10
+"""Examples that the overall share counts for beside the known clean ones of a label."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,22 +75,23 @@ def sure_poison(
     known_clean: Bool[Tensor, " examples"],
     *,
     share: float = 0.1,
-    deviations: float = 4.0,
+    chance: float = 3e-5,
 ) -> Bool[Tensor, " examples"]:
     r"""Return which examples are surely poisoned, by the first model's margins.
 
     An example is *low* if its margin (the log-odds of its label) is below the ``share`` quantile q
     of the known clean ones. The clean examples among the others are like the known ones, so about
     that share of them is low, spread over the labels. A backdoor has a target, so its examples pile
-    up under one label. The low examples of label y are surely poisoned if there are more of them
-    than chance explains, with n_y examples of y that are not known to be clean:
+    up under one label. The k_y low ones of the n_y examples of label y that are not known to be
+    clean are surely poisoned if so many are less likely by luck than ``chance``,
 
     .. math::
-        k_y > n_y r_y + z \sqrt{n_y r_y (1 - r_y)}, \qquad
-        r_y = \max\Bigl(q, \frac{\text{low and known of } y + 1}{\text{known of } y + 2}\Bigr)
+        P\bigl[\mathrm{Bin}(n_y, r_y) \ge k_y\bigr] < \mathrm{chance}, \qquad
+        r_y = \max\Bigl(q, \frac{l_y + 10 q}{m_y + 10}\Bigr)
 
-    (r_y because one label may be harder than the others), and at least half as many as of the label
-    that has most. None is sure where fewer than 5 are known to be clean.
+    and they are at least half as many as of the label that has most. Of the m_y known clean
+    examples of y, l_y are low: one label may be harder than the others. None is sure where fewer
+    than 5 are known to be clean.
     """
     sure = torch.zeros_like(known_clean)
     if int(known_clean.sum()) < FEWEST:
@@ -97,14 +100,25 @@ def sure_poison(
     piles: dict[int, int] = {}
     for label in torch.unique(labels[~known_clean & low]).tolist():
         here = labels == label
-        known = int((here & known_clean).sum())
-        chance = max(share, (int((here & known_clean & low).sum()) + 1) / (known + 2))
-        if known == 0:
-            chance = share
+        known, known_low = int((here & known_clean).sum()), int((here & known_clean & low).sum())
+        rate = max(share, (known_low + PRIOR * share) / (known + PRIOR))
         others, count = int((here & ~known_clean).sum()), int((here & ~known_clean & low).sum())
-        if count > others * chance + deviations * math.sqrt(others * chance * (1 - chance)):
+        if tail(others, rate, count) < chance:
             piles[label] = count
     for label, count in piles.items():
         if 2 * count >= max(piles.values()):
             sure |= (labels == label) & low & ~known_clean
     return sure
+
+
+def tail(trials: int, rate: float, least: int) -> float:
+    """Return how likely at least so many of the trials succeed, each at the rate.
+
+    >>> tail(2, 0.5, 1)
+    0.75
+    """
+    wins = torch.arange(least, trials + 1, dtype=torch.float64)
+    total = torch.tensor(trials + 1.0, dtype=torch.float64)
+    ways = torch.lgamma(total) - torch.lgamma(wins + 1) - torch.lgamma(total - wins)
+    logs = ways + wins * math.log(rate) + (trials - wins) * math.log1p(-rate)
+    return round(float(logs.exp().sum()), 12)
