@@ -76,10 +76,9 @@ def test_the_file_has_no_name_and_goes_with_its_last_tensor(tmp_path):
     assert not mappings(str(tmp_path))
 
 
-def test_a_disk_that_is_too_small_is_an_error_before_the_intake(tmp_path):
-    gate = Gate(Layout.of_state_dict({"w": torch.zeros(10**6)}), spill=Spill(tmp_path, 0))
-    with pytest.raises(OSError, match=r"need 4000000004000000 bytes, \d+ are free") as raised:
-        gate.admit(1, torch.zeros(10**6), iter(()), expected=10**9)
+def test_a_disk_that_is_too_small_is_an_error(tmp_path):
+    with pytest.raises(OSError, match=r"need 4000000000000000 bytes, \d+ are free") as raised:
+        Spill(tmp_path, 0).empty(10**9, 10**6, torch.float32)
     assert raised.value.errno == errno.ENOSPC
     assert raised.value.filename == str(tmp_path)
 

@@ -33,6 +33,8 @@ class ClientFile:
 
     path: Path
     size: int
+    same_as: str | None = None
+    """Name of the file that this is another name of, a link to it."""
 
 
 def read_tensors(
@@ -62,16 +64,18 @@ def read_submissions(
 ) -> Iterator[Submission]:
     """Yield one submission a file, reading each only when it is asked for.
 
-    A file that is not safetensors, that is much larger than the global model, or that is gone or
-    of another size than when it was listed, comes with the error in place of its content. The
-    client's id is the file's name without ".safetensors"; its ``num_examples`` is read from the
-    file's metadata.
+    A file that is not safetensors, that is much larger than the global model, that is another's
+    under a second name, or that is gone or of another size than when it was listed, comes with the
+    error in place of its content. The client's id is the file's name without ".safetensors"; its
+    ``num_examples`` is read from the file's metadata.
     """
     most_header = 4 * model.header_bytes + HEADER_SLACK
     most = sum(t.nbytes for t in model.tensors.values()) + payload(layout) + most_header
     for client in clients:
         name = client.path.name.removesuffix(SUFFIX)
         try:
+            if client.same_as is not None:
+                raise FileError(f"{client.path.name} is the same file as {client.same_as}")
             file = read_tensors(client.path, most, most_header, client.size)
             claimed = _examples(file.metadata, default_examples)
         except Exception as error:
@@ -83,17 +87,23 @@ def read_submissions(
 def client_files(folder: Path) -> list[ClientFile]:
     """Return the files of a folder that count as clients, in the order of their names.
 
-    Every entry that is not hidden and not a folder counts, whatever its name ends with.
+    Every entry that is not hidden and not a folder counts, whatever its name ends with. A file that
+    is there under several names counts once, under the first that is no symbolic link: who links
+    to another's file does not take its place.
     """
     if not folder.is_dir():
         raise FileError(f"{folder} is not a folder")
     with os.scandir(folder) as entries:
-        names = sorted(
-            entry.name
+        found = sorted(
+            (entry.is_symlink(), entry.name)
             for entry in entries
             if not entry.name.startswith(".") and not entry.is_dir(follow_symlinks=False)
         )
-    return [ClientFile(folder / name, _size(folder / name)) for name in names]
+    names: dict[tuple[int, int], str] = {}
+    clients: dict[str, ClientFile] = {}
+    for _, name in found:
+        clients[name] = _listed(folder / name, names)
+    return [clients[name] for name in sorted(clients)]
 
 
 def payload(layout: Layout) -> int:
@@ -101,11 +111,14 @@ def payload(layout: Layout) -> int:
     return sum((slot.stop - slot.start) * slot.dtype.itemsize for slot in layout.slots)
 
 
-def _size(path: Path) -> int:
+def _listed(path: Path, names: dict[tuple[int, int], str]) -> ClientFile:
+    """Return a file as it is now; ``names`` has the first name of each file."""
     try:
-        return path.stat().st_size
+        status = path.stat()
     except OSError:
-        return 0
+        return ClientFile(path, 0)
+    first = names.setdefault((status.st_dev, status.st_ino), path.name)
+    return ClientFile(path, status.st_size, None if first == path.name else first)
 
 
 def _examples(metadata: dict[str, str], default: int | None) -> int | str | None:

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.memory import empty_matrix
+from datadefense.growing import Rows
 from datadefense.params import Layout
 from datadefense.plain import (
     LONGEST_ID,
@@ -119,26 +119,19 @@ class Gate:
         """Check the submissions one by one and stack those that pass, in the order they came.
 
         Each is copied once, straight into its row. ``expected`` is how many may come at the most,
-        which lets the iterable be lazy: one submission is held in memory at a time.
+        which lets the iterable be lazy: one submission is held in memory at a time. Memory is taken
+        for those that pass, not for those expected: of a large matrix, up to twice as much.
         """
         global_params = global_params.detach()
         if expected is None:
             submissions = list(submissions)
             expected = len(submissions)
         spare = 1  # so that one too many is still told its own fault first
-        shape = (expected + spare, self.layout.dim)
-        matrix = (
-            empty_matrix(*shape, self.layout.dtype)
-            if self.spill is None
-            else self.spill.empty(*shape, self.layout.dtype)
-        )
+        rows = Rows(expected + spare, self.layout.dim, self.layout.dtype, self.spill)
         counts: dict[ClientId, int] = {}
         rejected: list[Rejection] = []
         for submission in submissions:
-            row = matrix[len(counts)]
-            write = partial(self._write, submission.content, global_params, row)
-            answer = self._judge(submission, counts, write)
-            release(row)
+            answer = self._take(submission, global_params, counts, rows)
             if isinstance(answer, Claim) and len(counts) == expected:
                 answer = f"round is full: expected at most {expected} updates"
             if isinstance(answer, Claim):
@@ -150,11 +143,25 @@ class Gate:
             admitted = Round(
                 index,
                 global_params,
-                matrix[: len(counts)],
+                rows.first(len(counts)),
                 torch.tensor(list(counts.values())),
                 tuple(counts),
             )
         return Admission(admitted, tuple(rejected), self.layout)
+
+    def _take(
+        self,
+        submission: Submission,
+        global_params: Float[Tensor, " dim"],
+        admitted: Collection[ClientId],
+        rows: Rows,
+    ) -> Claim | str:
+        """Check one client and write what it sent into the first row that is free."""
+        row = rows.row(len(admitted))
+        write = partial(self._write, submission.content, global_params, row)
+        answer = self._judge(submission, admitted, write)
+        release(row)
+        return answer
 
     def screen(
         self,

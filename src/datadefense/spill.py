@@ -10,6 +10,7 @@ import errno
 import mmap
 import os
 import shutil
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -49,32 +50,50 @@ class Spill:
         matrix is used: a full disk is an error here, and not a signal that ends the process later.
         (A file system that copies on write, as btrfs does, does not keep that promise.)
         """
-        size = rows * columns * dtype.itemsize
-        if size <= self.above:
+        if rows * columns * dtype.itemsize <= self.above:
             return empty_matrix(rows, columns, dtype)
-        if not Path(OPEN_FILES).is_dir():
-            raise OSError(
-                errno.ENOSYS,
-                f"{size} bytes of updates exceed {self.above}: spilling them to a file needs Linux",
-            )
-        with TemporaryFile(dir=self.folder) as file:
-            self._reserve(file.fileno(), size)
-            name = f"{OPEN_FILES}{file.fileno()}"
-            flat = torch.from_file(name, shared=True, size=rows * columns, dtype=dtype)
-        return flat.view(rows, columns)
+        return GrowingFile(self, columns, dtype).grow(rows)
 
-    def _reserve(self, file: int, size: int) -> None:
-        free = shutil.disk_usage(self.folder).free
+
+class GrowingFile:
+    """A matrix in a file without a name, which gets more rows without a copy of those it has."""
+
+    __slots__ = ("__weakref__", "_columns", "_dtype", "_file", "_size", "_spill")
+
+    def __init__(self, spill: Spill, columns: int, dtype: torch.dtype) -> None:
+        if not Path(OPEN_FILES).is_dir():
+            raise OSError(errno.ENOSYS, "spilling updates to a file needs Linux")
+        self._spill = spill
+        self._columns = columns
+        self._dtype = dtype
+        self._size = 0
+        with TemporaryFile(dir=spill.folder) as file:
+            self._file = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self._file)
+
+    def grow(self, rows: int) -> Float[Tensor, "rows columns"]:
+        """Return a matrix of this many rows, the old ones first; their place on disk is taken."""
+        size = rows * self._columns * self._dtype.itemsize
+        self._reserve(size)
+        name = f"{OPEN_FILES}{self._file}"
+        flat = torch.from_file(name, shared=True, size=rows * self._columns, dtype=self._dtype)
+        return flat.view(rows, self._columns)
+
+    def _reserve(self, size: int) -> None:
+        folder = self._spill.folder
+        free = shutil.disk_usage(folder).free
         try:
-            if size > free:
+            if size - self._size > free:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.posix_fallocate(file, 0, size)
+            os.posix_fallocate(self._file, 0, size)
         except OSError as error:
             raise OSError(
                 error.errno or errno.EIO,
-                f"the updates of a round need {size} bytes, {free} are free: {error.strerror}",
-                str(self.folder),
+                f"the updates of a round need {size - self._size} bytes, {free} are free: "
+                f"{error.strerror}",
+                str(folder),
             ) from error
+        self._size = size
 
 
 def is_spilled(tensor: Tensor) -> bool:

@@ -70,8 +70,8 @@ def read_content(
 ) -> bytes:
     """Read a file whole; one that is larger than ``most_bytes`` is refused unread.
 
-    So is one whose header says that it is longer than ``most_header_bytes``, or whose size is not
-    that of ``listed_bytes``. A pipe or a device is refused, and not waited for.
+    So is one whose header says that it is longer than ``most_header_bytes`` or than the file, or
+    whose size is not that of ``listed_bytes``. A pipe or a device is refused, and not waited for.
     """
     with open(path, "rb", opener=_without_waiting) as file:
         status = os.fstat(file.fileno())
@@ -84,6 +84,8 @@ def read_content(
         header = int.from_bytes(file.read(LENGTH_BYTES), "little")
         if most_header_bytes is not None and header > most_header_bytes:
             raise ValueError(f"header of {header} bytes, expected <= {most_header_bytes}")
+        if not 0 < header <= status.st_size - LENGTH_BYTES:
+            raise ValueError(f"header of {header} bytes in a file of {status.st_size}")
         file.seek(0)
         return file.read(status.st_size)
 

@@ -13,6 +13,7 @@ from tests.cli.test_aggregate import folder, model, run, write_client
 from datadefense import Gate, Layout, files
 from datadefense.cli import aggregate
 from datadefense.files import FileError, client_files, payload, read_submissions, read_tensors
+from datadefense.memory import peak_memory_mb
 
 __all__ = ["folder", "run"]
 
@@ -212,6 +213,51 @@ def test_empty_junk_costs_no_memory(folder, run, monkeypatch):
     code, _ = run()
     assert code == 0
     assert (7, 8) in sizes
+
+
+def test_thousands_of_sparse_files_end_nobodys_round(folder, run):
+    """Whole files by their size, 40 GB of them, of which the first eight bytes are read."""
+    wide = {"w": torch.zeros(10**6)}
+    save_file(wide, folder / "g.safetensors")
+    for j in range(1, 7):
+        write_client(folder, f"c{j}", {"w": torch.full((10**6,), float(j))}, 1)
+    for j in range(10_000):
+        with (folder / "clients" / f"a{j}").open("wb") as file:
+            file.truncate(4 * 10**6 + 200)
+    before = peak_memory_mb("self")
+    assert run()[0] == 0
+    assert peak_memory_mb("self") < before + 500
+    rows = json.loads((folder / "report.json").read_text())["clients"]
+    assert [row["client"] for row in rows[:6]] == ["c1", "c2", "c3", "c4", "c5", "c6"]
+    assert len(rows) == 10_006
+    assert "header of 0 bytes in a file of 4000200" in rows[-1]["verdict"]
+
+
+def test_a_file_under_many_names_counts_once_and_for_its_owner(folder, run):
+    """Names that come before the owner's, too."""
+    clients = folder / "clients"
+    for j in range(1000):
+        (clients / f"a{j}").symlink_to("c3.safetensors")
+    os.link(clients / "c4.safetensors", clients / "d")
+    assert run(defense="fedavg")[0] == 0
+    rows = json.loads((folder / "report.json").read_text())["clients"]
+    assert [row["client"] for row in rows[:6]] == ["c1", "c2", "c3", "c4", "c5", "c6"]
+    assert len(rows) == 6 + 1001
+    reasons = {row["client"]: row["verdict"] for row in rows[6:]}
+    assert reasons["a0"] == "rejected: a0 is the same file as c3.safetensors"
+    assert reasons["d"] == "rejected: d is the same file as c4.safetensors"
+
+
+def test_a_round_has_a_most_of_clients(folder, run):
+    (folder / "clients" / "a-broken").write_bytes(bytes(100))
+    code, _ = run("--max-clients", "4")
+    assert code == 0
+    rows = json.loads((folder / "report.json").read_text())["clients"]
+    assert [row["client"] for row in rows[:4]] == ["c1", "c2", "c3", "c4"]
+    assert rows[-1]["verdict"] == "rejected: round is full: expected at most 4 updates"
+    code, out = run("--max-clients", "0")
+    assert code == 2
+    assert "max_clients must be >= 1, got 0" in out.err
 
 
 def test_half_precision_that_overflows_is_held(folder, run):

@@ -25,6 +25,7 @@ from datadefense.plain import legible, plain_json
 from datadefense.round import Aggregate
 from datadefense.server import Server
 from datadefense.settings import read_pairs
+from datadefense.settings import whole as whole_number
 from datadefense.spill import Spill
 from datadefense.storage import load_state, save_state, save_tensors, write_text
 from datadefense.verdicts import verdicts
@@ -63,6 +64,7 @@ class Intake:
     buffer_names: tuple[str, ...]
     num_examples: int | None
     max_examples: int
+    max_clients: int
     spill: Spill | None = None
 
 
@@ -73,6 +75,7 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
     who had it could take a defense's noise off the model again.
     """
     defense = create(name, read_pairs(settings))
+    whole_number("max_clients", intake.max_clients, 1)
     files.check()
     model = read_tensors(files.global_model)
     layout = Layout.of_state_dict(
@@ -97,8 +100,9 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
     if files.state is not None and files.state.exists():
         state = load_state(files.state, like=state)
     submissions = read_submissions(clients, model, layout, intake.num_examples)
-    whole = sum(client.size >= payload(layout) for client in clients)
-    admission = gate.admit(files.index, params, submissions, expected=whole)
+    whole = sum(client.size >= payload(layout) for client in clients if client.same_as is None)
+    most = min(whole, intake.max_clients)
+    admission = gate.admit(files.index, params, submissions, expected=most)
     result = defend(defense, state, admission, params, server)
 
     rows = client_rows(admission, result)

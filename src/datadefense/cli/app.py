@@ -231,6 +231,7 @@ def aggregate(
     max_examples: Annotated[
         int, typer.Option(help="Greatest count a client may claim.")
     ] = 1_000_000,
+    max_clients: Annotated[int, typer.Option(help="Most clients that a round takes.")] = 10_000,
     round_index: Annotated[int, typer.Option("--round", help="Number of the round.")] = 1,
     seed: Annotated[
         int | None,
@@ -249,11 +250,13 @@ def aggregate(
     from datadefense.spill import Spill
 
     place = None if spill is None else Spill(spill, spill_above)
+    names = tuple(buffer_name or ())
+    intake = Intake(sends, buffers, names, num_examples, max_examples, max_clients, place)
     aggregate_files(
         FileRound(global_model, updates, out, report, state, round_index, seed),
         defense,
         set_ or [],
-        Intake(sends, buffers, tuple(buffer_name or ()), num_examples, max_examples, place),
+        intake,
     )
 
 
