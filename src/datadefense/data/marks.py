@@ -1,7 +1,9 @@
 """Marks of a defense set in a spreadsheet: id, known_clean (yes or no) and note.
 
-A spreadsheet runs a cell that begins like a formula. Where an id or a note has such a beginning,
-an apostrophe is written before it, which is taken away again on reading.
+A note is text that is seen: lines and tabs stay, and every other character that does not print
+becomes a space, written or read, so that what is written is what is read. A spreadsheet runs a cell
+that begins like a formula. Where an id or a note has such a beginning, an apostrophe is written
+before it, which is taken away again on reading.
 """
 
 import csv
@@ -22,6 +24,8 @@ MARKS = "marks.csv"
 COLUMNS = ("id", "known_clean", "note")
 MAX_BYTES = 1 << 26
 """Most bytes of the file."""
+LONGEST_NOTE = 10_000
+"""Most characters of a note."""
 _FORMULA = re.compile(r"""((?:^|[,;\t\r\n"])[^\S\t\r\n]*)('*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])""")
 """Where a cell may begin, whatever a spreadsheet takes for a separator, and a formula follows."""
 
@@ -29,12 +33,18 @@ _FORMULA = re.compile(r"""((?:^|[,;\t\r\n"])[^\S\t\r\n]*)('*)(?=[=+\-@\uff1d\uff
 def write_marks(
     folder: Path, ids: Sequence[str], known_clean: Bool[Tensor, " examples"], notes: Sequence[str]
 ) -> None:
-    """Write the marks of a set, atomically."""
+    """Write the marks of a set, atomically; a note that is too long raises DataError before."""
+    texts = [_seen(note) for note in notes]
+    for one, note in zip(ids, texts, strict=True):
+        if len(note) > LONGEST_NOTE:
+            raise DataError(
+                f"the note of {one!r} has {len(note)} characters, expected <= {LONGEST_NOTE}"
+            )
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(COLUMNS)
     known = ("yes" if one else "no" for one in known_clean.tolist())
-    rows.writerows(zip(map(_disarmed, ids), known, map(_disarmed, notes), strict=True))
+    rows.writerows(zip(map(_disarmed, ids), known, map(_disarmed, texts), strict=True))
     write_text(folder / MARKS, text.getvalue())
 
 
@@ -55,6 +65,12 @@ def read_marks(path: Path, ids: Sequence[str]) -> tuple[Tensor, tuple[str, ...]]
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise DataError(f"{path} has no line for {missing[0]!r}{more}")
     return torch.tensor([marks[one][0] for one in ids]), tuple(marks[one][1] for one in ids)
+
+
+def _seen(note: str) -> str:
+    """Return a note without characters that are not seen, but for ends of lines and tabs."""
+    text = note.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(c if c.isprintable() or c in "\n\t" else " " for c in text).strip()
 
 
 def _disarmed(text: str) -> str:
@@ -89,7 +105,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str, str, str]]:
                 )
             if any(cells):
                 named = dict(zip(names, [*cells, "", ""], strict=False))
-                one, note = _rearmed(named["id"]), _rearmed(named["note"])
+                one, note = _rearmed(named["id"]), _seen(_rearmed(_seen(named["note"])))
                 yield rows.line_num, one, named["known_clean"], note
     except csv.Error as error:
         raise DataError(f"{path}, line {rows.line_num}: {one_line(error)}") from error

@@ -4,7 +4,8 @@ A pickle is a program. This reader takes the instructions that plain data is wri
 one, and refuses every other. What it builds is a tree by construction: a list, tuple or dict goes
 to one place and cannot be asked for again, so none can hold itself or be in two places, and the
 work is bounded by the length of the file. How deep the tree is, is known while it is built. Keys
-are texts, bytes and integers of 64 bits: hashes of others can be chosen to collide.
+are texts and bytes, whose hashes differ from process to process. Those of numbers can be chosen, so
+that a dict of them takes quadratic time; what the pickle numbers itself is in a list.
 """
 
 import io
@@ -59,12 +60,13 @@ class _Held:
 class _Reader:
     """The stack, the marks on it and the memory of one pickle while it is read."""
 
-    __slots__ = ("marks", "memory", "spare", "stack")
+    __slots__ = ("filled", "marks", "memory", "spare", "stack")
 
     def __init__(self, size: int) -> None:
         self.stack: list[_Held] = []
         self.marks: list[int] = []
-        self.memory: dict[int, _Held] = {}
+        self.memory: list[_Held | None] = []
+        self.filled = 0  # cells of the memory that hold something
         self.spare = size  # bytes that texts may still be made into
 
     def obey(self, name: str, argument: Any, place: int) -> None:
@@ -194,14 +196,18 @@ class _Reader:
         self.stack.append(held)
 
     def _remember(self, argument: Any) -> None:
-        cell = len(self.memory) if argument is None else int(argument)
+        cell = self.filled if argument is None else int(argument)
         if not 0 <= cell <= MAX_STEPS:
             raise PickleError(f"memory cell {cell}")
-        self.memory[cell] = self._pop(1)[0]
-        self.stack.append(self.memory[cell])
+        (held,) = self._pop(1)
+        self.memory += [None] * (cell + 1 - len(self.memory))
+        self.filled += self.memory[cell] is None
+        self.memory[cell] = held
+        self.stack.append(held)
 
     def _recalled(self, cell: int) -> _Held:
-        if (held := self.memory.get(cell)) is None:
+        held = self.memory[cell] if 0 <= cell < len(self.memory) else None
+        if held is None:
             raise PickleError(f"memory cell {cell} is empty")
         if isinstance(held.value, list | tuple | dict):
             raise PickleError(f"a {type(held.value).__name__} that is in two places, or in itself")
@@ -234,8 +240,8 @@ def _number(value: Any) -> int | float | bool:
     return value
 
 
-def _key(value: Any) -> str | bytes | int:
-    if type(value) in (str, bytes) or (type(value) is int and value.bit_length() <= 64):
-        key: str | bytes | int = value
+def _key(value: Any) -> str | bytes:
+    if type(value) in (str, bytes):
+        key: str | bytes = value
         return key
-    raise PickleError("a key that is no text and no short integer")
+    raise PickleError("a key that is no text")
