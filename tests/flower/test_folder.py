@@ -121,6 +121,21 @@ def test_a_run_that_was_cut_off_puts_nothing_aside(tmp_path, more):
     assert sorted(contents(tmp_path)) == sorted([LOCK, STATE, TRAIL])
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [b"[" * 100_000, b"\xff\xfe", b'{"round": "<b>"}', b'{"round": true}', b"[]", b"1e999"],
+)
+def test_a_damaged_trail_is_put_aside(tmp_path, caplog, damage):
+    started(HONEST, rounds=2, folder=tmp_path)
+    trail = tmp_path / TRAIL
+    first, second = trail.read_bytes().splitlines(keepends=True)
+    trail.write_bytes(damaged := first + damage + b"\n" + second)
+    started(HONEST, rounds=3, folder=tmp_path)
+    assert rounds(tmp_path) == [1, 2, 3]
+    assert (tmp_path / "audit.1.jsonl").read_bytes() == damaged
+    assert "of which line 2 is damaged" in caplog.text
+
+
 def test_a_last_line_without_its_end_is_ended(tmp_path):
     started(HONEST, rounds=2, folder=tmp_path)
     trail = tmp_path / TRAIL

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import time
 from pathlib import Path
 
@@ -81,6 +82,37 @@ def test_a_line_that_is_no_result_is_named(store, broken, last):
     store.write_text(store.read_text() + broken + "\n" + behind)
     with pytest.raises(FileError, match=r"runs.jsonl, line 2 is not a result: "):
         read_store(store)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rounds": "<b>"}, "rounds must be an integer, got '<b>'"),
+        ({"rounds": True}, "rounds must be an integer, got True"),
+        ({"ma_percent": [1]}, "ma_percent must be a number, got a list"),
+        ({"ma_percent": None}, "ma_percent must be a number, got None"),
+        ({"defense": 7}, "defense must be a text, got 7"),
+        ({"lifespan_rounds": 1.5}, "lifespan_rounds must be an integer or null, got 1.5"),
+    ],
+)
+def test_a_summary_of_other_types_is_an_error(store, changes, message):
+    values = json.loads(json.dumps(dataclasses.asdict(result("a"))))
+    values["summary"] |= changes
+    store.parent.mkdir()
+    store.write_text(json.dumps(values) + "\n")
+    with pytest.raises(
+        FileError, match=f"runs.jsonl, line 1 is not a result: {re.escape(message)}"
+    ):
+        read_store(store)
+
+
+@pytest.mark.parametrize("broken", [b"[" * 100_000, b"\xff", b'{"key": ' + b"9" * 5000 + b"}"])
+def test_a_line_that_no_reader_takes_is_named(store, broken):
+    append(store, result("a"))
+    store.write_bytes(store.read_bytes() + broken + b"\n")
+    with pytest.raises(FileError, match=r"runs.jsonl, line 2 is not a result: ") as raised:
+        read_store(store)
+    assert len(str(raised.value).splitlines()) == 1
 
 
 def test_a_field_that_we_do_not_know_is_an_error(store):

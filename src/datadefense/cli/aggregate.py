@@ -1,7 +1,6 @@
 """``datadefense aggregate``: one round for people who have files."""
 
 import dataclasses
-import json
 import math
 import secrets
 import sys
@@ -19,9 +18,10 @@ from datadefense.defended_round import defend
 from datadefense.defenses import create
 from datadefense.files import FileError, client_files, payload, read_submissions, read_tensors
 from datadefense.gate import Admission, Gate, Sends
+from datadefense.json_file import to_json
 from datadefense.kernels.sums import norms
 from datadefense.params import BufferPolicy, Layout
-from datadefense.plain import legible, plain_json
+from datadefense.plain import legible
 from datadefense.round import Aggregate
 from datadefense.server import Server
 from datadefense.settings import read_pairs
@@ -120,7 +120,7 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
         "clients": rows,
         "report": dict(result.report),
     }
-    text = json.dumps(plain_json(content), indent=2, allow_nan=False) + "\n"
+    text = to_json(content, indent=2) + "\n"
     kept = {key: model.tensors[key] for key in layout.kept}
     new_model = kept | layout.unflatten(result.params)
     save_tensors(files.out, {key: new_model[key] for key in model.tensors}, model.metadata)

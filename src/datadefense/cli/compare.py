@@ -1,7 +1,6 @@
 """``datadefense compare`` and ``export``: runs side by side in the terminal, rounds as a table."""
 
 import csv
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from rich.table import Table
 from datadefense.experiments.comparison import HEADINGS, row
 from datadefense.experiments.report.stored_run import StoredRun, read_run
 from datadefense.experiments.round_figures import NAMES, figures_of
+from datadefense.json_file import to_json
 from datadefense.settings import SettingsError
 from datadefense.simulation.rounds import RoundRecord
 
@@ -57,7 +57,7 @@ def export_rounds(folder: Path, out: Path) -> None:
             writer.writeheader()
             writer.writerows(rows)
     elif out.suffix == ".jsonl":
-        out.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
+        out.write_text("".join(to_json(one) + "\n" for one in rows), encoding="utf-8")
     elif out.suffix == ".parquet":
         _write_parquet(rows, out)
     else:

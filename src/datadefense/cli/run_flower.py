@@ -1,10 +1,10 @@
 """``datadefense run --engine flower``: the same experiment, its clients trained by Flower."""
 
 import importlib.util
-import json
 import os
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -17,6 +17,7 @@ from datadefense.experiments.run_folder import CONFIG, SUMMARY
 from datadefense.experiments.setups import experiment
 from datadefense.experiments.summary import Summary
 from datadefense.files import FileError
+from datadefense.json_file import built, read_json
 from datadefense.settings import SettingsError
 
 TOLD = re.compile(r"INFO *:\s+(round \d+/\d+.*)")
@@ -57,7 +58,7 @@ def run_on_flower(
         if found := TOLD.fullmatch(line):
             console.print(found[1], highlight=False, markup=False)
     if (folder / SUMMARY).exists():
-        values = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-        print_summary(console, Summary(**values), folder)
+        summary = read_json(folder / SUMMARY, partial(built, Summary))
+        print_summary(console, summary, folder)
     else:
         console.print(f"wrote {folder.absolute()} on the machine of the SuperLink", highlight=False)

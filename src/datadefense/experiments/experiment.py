@@ -334,7 +334,7 @@ def read_toml(path: Path) -> Experiment:
     try:
         values: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
         return Experiment(**values)
-    except (OSError, tomllib.TOMLDecodeError, TypeError) as error:
+    except (OSError, UnicodeError, RecursionError, tomllib.TOMLDecodeError, TypeError) as error:
         raise SettingsError(f"{path} is not a readable configuration: {error}") from error
 
 

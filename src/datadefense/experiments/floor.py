@@ -1,11 +1,13 @@
 """The floor: what fedavg scores when nobody attacks; measured once and kept in a small file."""
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from datadefense.data.cache import cache_folder
 from datadefense.experiments.experiment import Experiment, write_toml
+from datadefense.files import FileError
+from datadefense.json_file import built, read_json, to_json
 from datadefense.storage import write_text
 
 
@@ -25,15 +27,21 @@ def cached_floor(experiment: Experiment) -> Path:
 def read_floor(path: Path) -> Floor | None:
     """Read a floor; None if it is absent or broken."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        accuracy = values.get("ma_percent")
-        return Floor(float(values["asr_percent"]), None if accuracy is None else float(accuracy))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return read_json(path, _floor)
+    except (OSError, FileError):
         return None
+
+
+def _floor(values: Any) -> Floor:
+    if type(values) is not dict:
+        raise ValueError("it must be an object")
+    return built(
+        Floor, {name: values[name] for name in ("asr_percent", "ma_percent") if name in values}
+    )
 
 
 def write_floor(path: Path, floor: Floor, experiment: Experiment) -> None:
     """Write a floor, with the configuration that it belongs to."""
     path.parent.mkdir(parents=True, exist_ok=True)
     config = write_toml(experiment.without_attack())
-    write_text(path, json.dumps({**asdict(floor), "config": config}) + "\n")
+    write_text(path, to_json({**asdict(floor), "config": config}) + "\n")

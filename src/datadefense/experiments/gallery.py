@@ -5,7 +5,6 @@ where it came from. The page of a run needs no data set then.
 """
 
 import base64
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -19,6 +18,8 @@ from datadefense.data.errors import DataError
 from datadefense.data.image_files import to_png
 from datadefense.data.text import Vocabulary
 from datadefense.defense_set import DefenseSet
+from datadefense.files import FileError
+from datadefense.json_file import built, read_json, to_json
 from datadefense.storage import write_text
 
 logger = logging.getLogger(__name__)
@@ -63,25 +64,15 @@ def gallery_of(owned: DefenseSet, vocabulary: Vocabulary | None = None) -> list[
 
 def write_gallery(path: Path, gallery: Sequence[Shown]) -> None:
     """Write a gallery as JSON."""
-    write_text(path, json.dumps([asdict(shown) for shown in gallery]) + "\n")
+    write_text(path, to_json([asdict(shown) for shown in gallery]) + "\n")
 
 
 def read_gallery(path: Path) -> list[Shown] | None:
     """Read a gallery; None if it is absent or damaged."""
     try:
-        gallery = [Shown(**values) for values in json.loads(path.read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError):
+        return read_json(path, lambda values: [built(Shown, one) for one in values])
+    except (OSError, FileError):
         return None
-    return gallery if all(map(_is_whole, gallery)) else None
-
-
-def _is_whole(shown: Shown) -> bool:
-    texts = (shown.id, shown.provenance, shown.picture or "", shown.text or "")
-    return (
-        all(isinstance(text, str) for text in texts)
-        and isinstance(shown.label, int)
-        and isinstance(shown.known_clean, bool)
-    )
 
 
 def _pictures(inputs: Tensor) -> Sequence[str | None]:

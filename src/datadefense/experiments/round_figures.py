@@ -1,5 +1,6 @@
 """Figures of a round: what a tracker is told of it and what a table has of it."""
 
+from datadefense.experiments.report.reported import rejected
 from datadefense.simulation.rounds import RoundRecord
 
 PARTS = ("training", "attack", "defense", "evaluation")
@@ -26,14 +27,14 @@ def figures_of(record: RoundRecord) -> dict[str, float]:
     figures: dict[str, float] = {
         "clients": len(record.clients),
         "attackers": len(record.attackers),
-        "rejected": len(record.report.get("rejected", [])),
+        "rejected": len(rejected(record)),
     }
     if record.ma_percent is not None:
         figures["ma_percent"] = record.ma_percent
     if record.asr_percent is not None:
         figures["asr_percent"] = record.asr_percent
     if record.weights is not None:
-        weights = dict(zip(record.clients, record.weights, strict=True))
+        weights = record.known_weights()
         figures["attackers_weight"] = sum(weights.get(one, 0.0) for one in record.attackers)
         figures["excluded"] = sum(weight == 0 for weight in record.weights)
     figures |= {f"seconds_{part}": record.seconds[part] for part in PARTS if part in record.seconds}

@@ -7,7 +7,6 @@ what the defense set looks like, if the defense has an opinion of it; ``summary.
 """
 
 import dataclasses
-import json
 import logging
 import os
 from collections.abc import Iterator
@@ -42,6 +41,7 @@ from datadefense.experiments.run_folder import (
 from datadefense.experiments.summary import Summary, success_rates, summarise, tail_mean
 from datadefense.experiments.warm_start import Report
 from datadefense.files import FileError
+from datadefense.json_file import to_json
 from datadefense.server import Server
 from datadefense.simulation.federation import Federation
 from datadefense.simulation.rounds import Progress, RoundRecord, begin, simulate
@@ -101,7 +101,7 @@ class Run:
             if "gamma" in record.report:
                 self._keep_gallery()
             with self._storing(), (self.folder / ROUNDS).open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(dataclasses.asdict(record)) + "\n")
+                lines.write(to_json(dataclasses.asdict(record)) + "\n")
                 lines.flush()
                 os.fsync(lines.fileno())
             if record.round % experiment.checkpoint_every == 0 or self.done:
@@ -131,7 +131,7 @@ class Run:
             self.poisoned(),
             pool.peak_memory_mb(),
         )
-        text = json.dumps(dataclasses.asdict(summary), indent=2) + "\n"
+        text = to_json(dataclasses.asdict(summary), indent=2) + "\n"
         with self._storing():
             write_floor(self.folder / FLOOR, floor, self.experiment)
             write_text(self.folder / SUMMARY, text)
@@ -254,6 +254,6 @@ def _restored(
     records = [record for record in read_rounds(folder) if record.round <= progress.round]
     if [record.round for record in records] != list(range(1, progress.round + 1)):
         raise FileError(f"{folder / ROUNDS} lacks rounds that the checkpoint has seen")
-    text = "".join(json.dumps(dataclasses.asdict(record)) + "\n" for record in records)
+    text = "".join(to_json(dataclasses.asdict(record)) + "\n" for record in records)
     write_text(folder / ROUNDS, text)
     return Run(experiment, folder, federation, defense, server, progress, held.pop_all(), records)

@@ -1,11 +1,13 @@
 """The folder of a run: what its files are called, who may write there, its rounds read back."""
 
-import json
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 from datadefense.files import FileError
+from datadefense.json_file import built, read_lines
+from datadefense.plain import shown
 from datadefense.simulation.rounds import RoundRecord
 from datadefense.storage import locked
 
@@ -51,11 +53,28 @@ def _remove_empty(folders: Sequence[Path]) -> None:
 
 
 def read_rounds(folder: Path) -> list[RoundRecord]:
-    """Read the rounds of a run; a last line that was cut off is left out."""
-    records: list[RoundRecord] = []
-    for line in (folder / ROUNDS).read_text(encoding="utf-8").splitlines():
-        try:
-            records.append(RoundRecord(**json.loads(line)))
-        except (json.JSONDecodeError, TypeError):
-            break
-    return records
+    """Return the rounds of a run; `rounds_so_far` says more."""
+    return rounds_so_far(folder)[0]
+
+
+def rounds_so_far(folder: Path) -> tuple[list[RoundRecord], bool]:
+    """Return the rounds of a run, and whether a last line was cut off, which is then left out.
+
+    Any other line that is not a round raises `FileError`.
+    """
+    return read_lines(folder / ROUNDS, "a round", _record, take_unended=True)
+
+
+def _record(values: Any) -> RoundRecord:
+    """Return the round that a line holds; ValueError if it holds none."""
+    record = built(RoundRecord, values)
+    columns = dict(record.evidence)
+    if record.weights is not None:
+        columns["weights"] = record.weights
+    for name, column in columns.items():
+        if len(column) != len(record.clients):
+            raise ValueError(
+                f"{shown(name, 60)} has {len(column)} values, expected one for each of "
+                f"{len(record.clients)} clients"
+            )
+    return record

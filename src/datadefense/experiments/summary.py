@@ -6,6 +6,7 @@ from statistics import fmean
 
 from datadefense.experiments.experiment import Experiment
 from datadefense.experiments.floor import Floor
+from datadefense.experiments.report.reported import numbers, rejected
 from datadefense.simulation.rounds import RoundRecord
 
 LAST = 10
@@ -92,7 +93,7 @@ def summarise(
         honest_excluded_percent=100 * fmean(w == 0 for w in honest) if honest else None,
         detector_hits_percent=detector_hits(records, poisoned),
         lifespan_rounds=lifespan(records, experiment.last_attack),
-        rejected_clients=sum(len(r.report.get("rejected", [])) for r in records),
+        rejected_clients=sum(len(rejected(r)) for r in records),
         seconds_per_round=fmean(map(seconds_in_all, records)),
         seconds_training=seconds(records, "training"),
         seconds_attack=seconds(records, "attack"),
@@ -116,7 +117,7 @@ def success_rates(records: Sequence[RoundRecord]) -> list[float]:
 def attacker_weights(records: Sequence[RoundRecord]) -> list[float]:
     """Return the weight of each attacker in each round; one that was rejected has none, 0."""
     return [
-        dict(zip(record.clients, record.weights, strict=True)).get(attacker, 0.0)
+        record.known_weights().get(attacker, 0.0)
         for record in records
         if record.weights is not None
         for attacker in record.attackers
@@ -129,14 +130,15 @@ def honest_weights(records: Sequence[RoundRecord]) -> list[float]:
         weight
         for record in records
         if record.weights is not None
-        for client, weight in zip(record.clients, record.weights, strict=True)
+        for client, weight in record.known_weights().items()
         if client not in record.attackers
     ]
 
 
 def detector_hits(records: Sequence[RoundRecord], poisoned: set[int]) -> float | None:
     """Return the mean percentage of the poisoned examples that were marked."""
-    marked = [set(r.report["marked"]) for r in records if "marked" in r.report]
+    judged = [r for r in records if isinstance(r.report.get("marked"), list)]
+    marked = [set(numbers(record, "marked")) for record in judged]
     if not marked or not poisoned:
         return None
     return fmean(100 * len(poisoned & places) / len(poisoned) for places in marked)

@@ -12,8 +12,9 @@ from typing import Any
 from datadefense.flower.cost import Cost
 from datadefense.flower.nodes import logger
 from datadefense.gate import Admission
+from datadefense.json_file import from_json
 from datadefense.round import Aggregate
-from datadefense.storage import write_text
+from datadefense.storage import write_atomically
 from datadefense.verdicts import excluded
 
 
@@ -91,26 +92,31 @@ def settle_trail(path: Path, last: int, *, begun: bool) -> None:
     """
     if not path.exists():
         return
-    text = path.read_text(encoding="utf-8")
-    lines = text.splitlines()
+    content = path.read_bytes()
+    lines = content.removesuffix(b"\n").split(b"\n") if content else []
     numbers = [_round_of(line) for line in lines]
-    if numbers and numbers[-1] == 0 and not text.endswith("\n"):
+    if numbers and numbers[-1] == 0 and not content.endswith(b"\n"):
         numbers[-1] = last + 1  # cut off: the round that was being written
-    strange = [number for number in numbers if not 0 < number <= last + 1]
+    strange = [place for place, number in enumerate(numbers, 1) if not 0 < number <= last + 1]
     if strange or (lines and not begun):
         aside = _free_name(path)
-        write_text(aside, text)
+        write_atomically(aside, lambda part: _put(part, content))
         logger.warning(
-            "%s has %d lines, the state beside it %d rounds: the trail as it was is now in %s",
+            "%s has %d lines%s, the state beside it %d rounds: the trail as it was is now in %s",
             path,
             len(lines),
+            f", of which line {strange[0]} is damaged or of another run" if strange else "",
             last,
             aside.name,
         )
     kept = [line for line, number in zip(lines, numbers, strict=True) if 0 < number <= last]
-    settled = "".join(line + "\n" for line in kept)
-    if settled != text:
-        write_text(path, settled)
+    settled = b"".join(line + b"\n" for line in kept)
+    if settled != content:
+        write_atomically(path, lambda part: _put(part, settled))
+
+
+def _put(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
 
 
 def _free_name(path: Path) -> Path:
@@ -119,8 +125,11 @@ def _free_name(path: Path) -> Path:
     return next(name for name in names if not name.exists())
 
 
-def _round_of(line: str) -> int:
+def _round_of(line: bytes) -> int:
+    """Return the number of the round that a line is of; 0 if it is of none."""
     try:
-        return int(json.loads(line)["round"])
-    except (ValueError, KeyError, TypeError):
+        values = from_json(line)
+    except ValueError:
         return 0
+    number = values.get("round") if isinstance(values, dict) else None
+    return number if type(number) is int else 0

@@ -2,7 +2,6 @@
 
 import dataclasses
 import fcntl
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any
 
 from datadefense.experiments.experiment import Experiment
 from datadefense.experiments.summary import Summary, detector_hits
-from datadefense.files import FileError
+from datadefense.json_file import built, read_lines, to_json
 from datadefense.simulation.rounds import RoundRecord
 
 
@@ -26,6 +25,16 @@ class Result:
     config: Mapping[str, Any]
     summary: Summary
     curves: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A result as JSON has it."""
+
+    key: str
+    config: dict[str, Any]
+    summary: dict[str, Any]
+    curves: dict[str, list[list[float]]] = field(default_factory=dict)
 
 
 def result_of(
@@ -70,7 +79,7 @@ def _gaps(record: RoundRecord) -> list[float]:
     """Return each attacker's weight less each honest client's."""
     if record.weights is None:
         return []
-    weights = dict(zip(record.clients, record.weights, strict=True))
+    weights = record.known_weights()
     bad = [weights.get(client, 0.0) for client in record.attackers]
     good = [weight for client, weight in weights.items() if client not in record.attackers]
     return [one - other for one in bad for other in good]
@@ -84,18 +93,18 @@ def read_store(path: Path) -> dict[str, Result]:
     """
     if not path.exists():
         return {}
-    text = path.read_text(encoding="utf-8")
-    results: dict[str, Result] = {}
-    for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), start=1):
-        try:
-            values = json.loads(line)
-            values["summary"] = Summary(**values["summary"])
-            result = Result(**values)
-            _check_key(result)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise FileError(f"{path}, line {number} is not a result: {error}") from error
-        results[result.key] = result
-    return results
+    results, _ = read_lines(path, "a result", _result)
+    return {result.key: result for result in results}
+
+
+def _result(values: Any) -> Result:
+    """Return the result that a line holds; ValueError or TypeError if it holds none."""
+    if type(values) is not dict or not {"config", "key", "summary"} <= values.keys():
+        raise ValueError("it must be an object with config, key and summary")
+    plain = built(_Line, values)
+    result = Result(plain.key, plain.config, built(Summary, plain.summary), plain.curves)
+    _check_key(result)
+    return result
 
 
 def _check_key(result: Result) -> None:
@@ -110,7 +119,7 @@ def _check_key(result: Result) -> None:
 def append(path: Path, result: Result) -> None:
     """Add a result behind the others; a last line that was cut off gives way."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    line = json.dumps(dataclasses.asdict(result), default=dict) + "\n"
+    line = to_json(dataclasses.asdict(result)) + "\n"
     with path.open("ab") as store:
         fcntl.flock(store, fcntl.LOCK_EX)
         store.truncate(path.read_bytes().rfind(b"\n") + 1)

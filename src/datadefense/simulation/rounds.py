@@ -13,6 +13,7 @@ from datadefense.attacks.schedule import Participant
 from datadefense.defended_round import defend
 from datadefense.defenses.base import Defense
 from datadefense.gate import Admission, Gate
+from datadefense.plain import plain_json
 from datadefense.round import StateT
 from datadefense.server import Server
 from datadefense.simulation.clients import CountJob, TrainJob
@@ -28,18 +29,23 @@ class RoundRecord:
     """What happened in a round, as plain values; one line of ``rounds.jsonl``.
 
     Seconds of training, defense and evaluation pass one after the other; those of the attack are
-    what attackers' own training took, which is a part of training.
+    what attackers' own training took, which is a part of training. What is not finite is None.
     """
 
     round: int
     clients: list[int | str]
     attackers: list[int | str]
-    weights: list[float] | None
-    evidence: dict[str, list[float]]
+    weights: list[float | None] | None
+    evidence: dict[str, list[float | None]]
     report: dict[str, Any]
     ma_percent: float | None
     asr_percent: float | None
     seconds: dict[str, float] = field(default_factory=dict)
+
+    def known_weights(self) -> dict[int | str, float]:
+        """Return the weights that are numbers, by client; none of a rule without weights."""
+        pairs = zip(self.clients, self.weights or [], strict=self.weights is not None)
+        return {client: weight for client, weight in pairs if weight is not None}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,8 +100,8 @@ def simulate(
             round=index,
             clients=list(admitted),
             attackers=[person.client_id for person in people if person.attacks],
-            weights=None if result.weights is None else result.weights.tolist(),
-            evidence={name: values.tolist() for name, values in result.evidence.items()},
+            weights=plain_json(result.weights),
+            evidence=plain_json(result.evidence),
             report=dict(result.report),
             ma_percent=accuracy,
             asr_percent=success,

@@ -60,7 +60,7 @@ def test_a_run_that_is_under_way(folder):
     assert len(run.records) == 5
     assert run.notes == [
         "This run is not finished: 5 of 12 rounds are there.",
-        "1 lines of rounds.jsonl cannot be read and are left out.",
+        "The last line of rounds.jsonl was cut off and is left out.",
     ]
     (folder / "rounds.jsonl").write_text("")
     assert read_run(folder).figures is None
@@ -89,10 +89,14 @@ def test_an_old_configuration_still_names_the_run(folder):
     ("content", "message"),
     [
         (None, "holds no run: there is no rounds.jsonl"),
-        (b"\xff\xfe", "rounds.jsonl is not a text"),
-        ("weights", "round 1 is damaged"),
-        ("evidence", "round 1 is damaged"),
-        ("clients", "round 1 is damaged"),
+        (b"\xff\xfe\n", "rounds.jsonl, line 1 is not a round: 'utf-8' codec can't"),
+        (b"[" * 100_000 + b"\n", "rounds.jsonl, line 1 is not a round: maximum recursion"),
+        (b"{}\n", "rounds.jsonl, line 1 is not a round: .* missing 8 required"),
+        (b"[]\n", "rounds.jsonl, line 1 is not a round: must be an object, got a list"),
+        ("weights", "line 1 is not a round: what is in weights must be a number or null, got a l"),
+        ("evidence", "line 1 is not a round: evidence must be an object, got a list"),
+        ("clients", "line 1 is not a round: what is in clients must be an integer or a text"),
+        ("round", "line 1 is not a round: round must be an integer, got a list"),
     ],
 )
 def test_rounds_that_cannot_be_read_are_an_error(folder, content, message):

@@ -78,8 +78,8 @@ def people(record: RoundRecord) -> list[Client]:
     why = reasons(record)
     everybody: list[Client] = []
     for place, client in enumerate(record.clients):
-        evidence = {name: values[place] for name, values in record.evidence.items()}
-        weight = math.nan if record.weights is None else record.weights[place]
+        evidence = {name: _number(values[place]) for name, values in record.evidence.items()}
+        weight = _number(None if record.weights is None else record.weights[place])
         kind = ATTACKS if str(client) in attackers else HONEST
         everybody.append(Client(_name(client), kind, weight, why[place], evidence))
     for name, reason in rejected(record):
@@ -90,6 +90,10 @@ def people(record: RoundRecord) -> list[Client]:
 
 def _places(record: RoundRecord) -> int:
     return len(record.clients) + len(rejected(record))
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def _rank(client: Client) -> tuple[bool, bool, float]:

@@ -1,11 +1,11 @@
 """A stored run: what its folder tells, be it unfinished, old or a little damaged."""
 
 import dataclasses
-import json
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,13 @@ from datadefense.experiments.run_folder import (
     GALLERY,
     ROUNDS,
     SUMMARY,
-    read_rounds,
+    rounds_so_far,
 )
 from datadefense.experiments.summary import Summary, success_rates, summarise
 from datadefense.files import FileError
+from datadefense.json_file import built, read_json
+from datadefense.plain import message
 from datadefense.simulation.rounds import RoundRecord
-
-TEXTS = ("setup", "scale", "defense", "attack")
-"""Figures that are words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +65,8 @@ def read_run(folder: Path) -> StoredRun:
             f"There is no readable {GALLERY} in the folder: what the examples look like, and which "
             "of them are known clean or poisoned, cannot be shown."
         )
-    floor = _floor(folder)
-    figures = _stored_figures(folder, records, floor)
+    floor = _floor(folder, notes)
+    figures = _stored_figures(folder, records, floor, notes)
     if figures is None:
         figures = _computed_figures(folder, records, floor, gallery or ())
         wanted, done = choices.get("rounds"), len(records)
@@ -80,44 +79,15 @@ def read_run(folder: Path) -> StoredRun:
 
 
 def _records(folder: Path) -> tuple[list[RoundRecord], list[str]]:
-    """Return the rounds, and a note if there are lines that cannot be read."""
+    """Return the rounds, and a note if the last line is only a part of one."""
     if not folder.is_dir():
         raise FileError(f"{folder} is not a folder")
     if not (folder / ROUNDS).is_file():
         raise FileError(f"{folder} holds no run: there is no {ROUNDS}")
-    try:
-        records = read_rounds(folder)
-    except UnicodeDecodeError as error:
-        raise FileError(f"{folder / ROUNDS} is not a text: {error}") from error
-    for record in records:
-        if not _is_whole(record):
-            raise FileError(f"{folder / ROUNDS}: round {record.round!r} is damaged")
-    lines = len((folder / ROUNDS).read_text(encoding="utf-8").splitlines())
-    if lines == len(records):
+    records, cut_off = rounds_so_far(folder)
+    if not cut_off:
         return records, []
-    return records, [f"{lines - len(records)} lines of {ROUNDS} cannot be read and are left out."]
-
-
-def _is_whole(record: Any) -> bool:
-    """Say whether the parts of a record have the form that they should have."""
-    report, evidence, seconds = record.report, record.evidence, record.seconds
-    if not all(isinstance(part, dict) for part in (report, evidence, seconds)):
-        return False
-    columns = [*evidence.values(), *([] if record.weights is None else [record.weights])]
-    if not all(isinstance(one, list) for one in [record.clients, record.attackers, *columns]):
-        return False
-    single = [record.ma_percent, record.asr_percent, *seconds.values()]
-    return (
-        isinstance(record.round, int)
-        and all(isinstance(name, int | str) for name in [*record.clients, *record.attackers])
-        and all(len(column) == len(record.clients) for column in columns)
-        and all(_is_number(value) for column in columns for value in column)
-        and all(_is_number(value) for value in single if value is not None)
-    )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)
+    return records, [f"The last line of {ROUNDS} was cut off and is left out."]
 
 
 def _config(folder: Path, notes: list[str]) -> tuple[str, dict[str, Any]]:
@@ -125,16 +95,18 @@ def _config(folder: Path, notes: list[str]) -> tuple[str, dict[str, Any]]:
     try:
         text = (folder / CONFIG).read_text(encoding="utf-8")
         return text, tomllib.loads(text)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         notes.append(f"{CONFIG} is missing or damaged: {type(error).__name__}.")
         return "", {}
 
 
-def _floor(folder: Path) -> Floor | None:
+def _floor(folder: Path, notes: list[str]) -> Floor | None:
     """Return the floor that the run has stored, or the one in the cache."""
     stored = read_floor(folder / FLOOR)
     if stored is not None:
         return stored
+    if (folder / FLOOR).exists():
+        notes.append(f"{FLOOR} is damaged and is left out.")
     try:
         return read_floor(cached_floor(read_toml(folder / CONFIG)))
     except (ValueError, OSError):
@@ -142,24 +114,23 @@ def _floor(folder: Path) -> Floor | None:
 
 
 def _stored_figures(
-    folder: Path, records: Sequence[RoundRecord], floor: Floor | None
+    folder: Path, records: Sequence[RoundRecord], floor: Floor | None, notes: list[str]
 ) -> Figures | None:
     """Return the summary, if it is there, whole, and of these rounds.
 
     Accuracy without an attack, which older ones do not have, is taken from the floor.
     """
     try:
-        summary = Summary(**json.loads((folder / SUMMARY).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        summary = read_json(folder / SUMMARY, partial(built, Summary))
+    except FileNotFoundError:
+        return None
+    except (OSError, FileError) as error:
+        notes.append(f"The figures are computed from the rounds: {message(error)}.")
         return None
     figures = _plain(summary)
     if figures["calm_ma_percent"] is None and floor is not None:
         figures["calm_ma_percent"] = floor.ma_percent
-    whole = all(
-        isinstance(value, str) if name in TEXTS else value is None or _is_number(value)
-        for name, value in figures.items()
-    )
-    return figures if whole and records and summary.rounds == records[-1].round else None
+    return figures if records and summary.rounds == records[-1].round else None
 
 
 def _computed_figures(
@@ -170,7 +141,7 @@ def _computed_figures(
 ) -> Figures | None:
     """Return the figures as the rounds tell them; without the floor where that is not known."""
     poisoned = {place for place, one in enumerate(gallery) if one.provenance == POISONED}
-    if not success_rates(records):
+    if not success_rates(records) or all(record.ma_percent is None for record in records):
         return None
     try:
         experiment = read_toml(folder / CONFIG)
