@@ -248,6 +248,17 @@ def test_a_file_under_many_names_counts_once_and_for_its_owner(folder, run):
     assert reasons["d"] == "rejected: d is the same file as c4.safetensors"
 
 
+def test_a_name_is_shown_as_it_is(folder, run):
+    """No emoji and no markup: a client cannot look like another, or end the command."""
+    for name in (":skull:", "[red]c1[/red]", "[/nothing]"):
+        write_client(folder, name.replace("/", "|"), model(1.0), 1)
+        (folder / "clients" / f"{name.replace('/', '|')}-broken").write_bytes(b"")
+    code, out = run()
+    assert code == 0
+    for name in (":skull:", "[red]c1[|red]", "[|nothing]", ":skull:-broken"):
+        assert name in out.out
+
+
 def test_a_round_has_a_most_of_clients(folder, run):
     (folder / "clients" / "a-broken").write_bytes(bytes(100))
     code, _ = run("--max-clients", "4")

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from torch import Tensor
 
+from datadefense.cli.plain_console import plain_console
 from datadefense.defended_round import defend
 from datadefense.defenses import create
 from datadefense.files import FileError, client_files, payload, read_submissions, read_tensors
@@ -109,7 +108,7 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
     _print_clients(rows, result)
     if "held" in result.report:
         message = f"error: {result.report['held']}: nothing was written"
-        Console(stderr=True).print(message, style="bold red", highlight=False)
+        plain_console(stderr=True).print(message, style="bold red", highlight=False)
         sys.exit(1)
 
     content = {
@@ -128,7 +127,7 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
         save_state(files.state, result.state)
     if files.report is not None:
         write_text(files.report, text)
-    Console().print(f"wrote {files.out}", highlight=False, soft_wrap=True, markup=False)
+    plain_console().print(f"wrote {files.out}", highlight=False, soft_wrap=True)
 
 
 def client_rows(admission: Admission, result: Aggregate[Any]) -> list[dict[str, Any]]:
@@ -169,14 +168,14 @@ def _print_clients(rows: Sequence[dict[str, Any]], result: Aggregate[Any]) -> No
     for row in rows:
         weight = row.get("weight")
         table.add_row(
-            escape(legible(str(row["client"]), 60)),
+            legible(str(row["client"]), 60),
             str(row.get("num_examples", "")),
             f"{row['norm']:.4g}" if "norm" in row else "",
             "" if weight is None else f"{weight:.4g}",
-            escape(row["verdict"]),
+            row["verdict"],
             style="red" if row["verdict"].startswith(("rejected", "excluded")) else "",
         )
-    console = Console()
+    console = plain_console()
     console.print(table)
     if "fallback" in result.report:
         console.print(f"note: {result.report['fallback']}", style="yellow", highlight=False)

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from datadefense.cli.plain_console import plain_console
 from datadefense.experiments.comparison import HEADINGS, row
 from datadefense.experiments.report.stored_run import StoredRun, read_run
 from datadefense.experiments.round_figures import NAMES, figures_of
 from datadefense.json_file import to_json
+from datadefense.plain import legible
 from datadefense.settings import SettingsError
 from datadefense.simulation.rounds import RoundRecord
 
@@ -22,11 +23,11 @@ COLUMNS = ("round", *NAMES)
 def compare_runs(folders: Sequence[Path]) -> None:
     """Print a column of figures for each run, then where their configurations differ."""
     runs = [read_run(folder) for folder in folders]
-    console = Console()
+    console = plain_console()
     shown = Table(box=None, pad_edge=False)
     shown.add_column("")
     for run in runs:
-        shown.add_column(run.name, justify="right", overflow="fold")
+        shown.add_column(legible(run.name), justify="right", overflow="fold")
     columns = [("",) * len(HEADINGS) if run.figures is None else row(run.figures) for run in runs]
     for heading, *figures in zip(HEADINGS, *columns, strict=True):
         shown.add_row(heading, *figures)
@@ -35,16 +36,18 @@ def compare_runs(folders: Sequence[Path]) -> None:
         shown.add_row()
         shown.add_row("they differ in")
     for key, values in differing.items():
-        shown.add_row(f"  {key}", *values)
+        shown.add_row(f"  {legible(key)}", *values)
     console.print(shown)
     for run in runs:
         for note in run.notes:
-            console.print(f"{run.name}: {note}", highlight=False, soft_wrap=True, markup=False)
+            console.print(
+                f"{legible(run.name)}: {legible(note, 400)}", highlight=False, soft_wrap=True
+            )
 
 
 def _differences(runs: Sequence[StoredRun]) -> dict[str, list[str]]:
     keys = list(dict.fromkeys(key for run in runs for key in run.choices))
-    columns = {key: [str(run.choices.get(key, "")) for run in runs] for key in keys}
+    columns = {key: [legible(str(run.choices.get(key, ""))) for run in runs] for key in keys}
     return {key: values for key, values in columns.items() if len(set(values)) > 1}
 
 
@@ -62,7 +65,7 @@ def export_rounds(folder: Path, out: Path) -> None:
         _write_parquet(rows, out)
     else:
         raise SettingsError(f"the file must end in .csv, .jsonl or .parquet, got {out.name}")
-    Console().print(f"wrote {out}: {len(rows)} rounds", highlight=False, soft_wrap=True)
+    plain_console().print(f"wrote {out}: {len(rows)} rounds", highlight=False, soft_wrap=True)
 
 
 def _row(record: RoundRecord) -> dict[str, Any]:

@@ -3,10 +3,9 @@
 import sys
 from pathlib import Path
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from datadefense.cli.plain_console import plain_console
 from datadefense.data.catalog import Finding, check, import_dataset, status
 
 
@@ -27,7 +26,7 @@ def check_datasets(names: list[str], data: Path | None) -> None:
 def import_files(name: str, source: Path, target: Path) -> None:
     """Convert a data set and say what was written."""
     for path in import_dataset(name, source, target):
-        Console().print(f"wrote {path}", highlight=False, soft_wrap=True, markup=False)
+        plain_console().print(f"wrote {path}", highlight=False, soft_wrap=True)
 
 
 def _print(findings: list[Finding]) -> None:
@@ -41,7 +40,7 @@ def _print(findings: list[Finding]) -> None:
             finding.layout or "not there",
             *(str(counts.get(split, "")) for split in ("train", "test")),
             finding.edition or "",
-            escape(finding.problem or ("ok" if finding.ok else "")),
+            finding.problem or ("ok" if finding.ok else ""),
             style="red" if finding.problem else ("" if finding.layout else "dim"),
         )
-    Console().print(table)
+    plain_console().print(table)

@@ -5,12 +5,11 @@ from collections import Counter
 from pathlib import Path
 
 from jaxtyping import Float
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from torch import Tensor
 
 from datadefense.cli.opened_setup import Chosen, Opened, open_setup, say, tally
+from datadefense.cli.plain_console import plain_console
 from datadefense.data.cache import cache_folder
 from datadefense.data.contact_sheet import render
 from datadefense.data.defense_folder import DefenseSetSource, read_defense_folder
@@ -77,7 +76,7 @@ def _gamma(source: DefenseSetSource, inputs: Tensor, opened: Opened) -> Float[Te
     """Return gamma as DataDefense has it before the first round of the setup."""
     module = opened.material.module
     layout = Layout.of_module(module)
-    with Console().status("warm start") as status:
+    with plain_console().status("warm start") as status:
         start = warm_start(
             opened.experiment,
             opened.material,
@@ -101,7 +100,7 @@ def _print_classes(source: DefenseSetSource) -> None:
     known = Counter(source.labels[source.known_clean].tolist())
     for label, count in sorted(every.items()):
         table.add_row(str(label), str(count), str(known[label]))
-    Console().print(table)
+    plain_console().print(table)
 
 
 def _print_strangest(source: DefenseSetSource, scores: Float[Tensor, " examples"]) -> None:
@@ -110,7 +109,7 @@ def _print_strangest(source: DefenseSetSource, scores: Float[Tensor, " examples"
         table.add_column(column)
     for row in scores.sort(descending=True, stable=True).indices[:STRANGEST].tolist():
         known = "yes" if source.known_clean[row] else ""
-        origin = escape(legible(source.provenance[row], 80))
+        origin = legible(source.provenance[row], 80)
         score, label = f"{float(scores[row]):.2f}", str(int(source.labels[row]))
-        table.add_row(escape(legible(source.ids[row], 80)), score, label, known, origin)
-    Console().print(table)
+        table.add_row(legible(source.ids[row], 80), score, label, known, origin)
+    plain_console().print(table)

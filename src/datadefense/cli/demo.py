@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
-from rich.console import Console
 from rich.table import Table
 
+from datadefense.cli.plain_console import plain_console
 from datadefense.cli.plots import draw_curves
 from datadefense.cli.run import see_through
 from datadefense.experiments.comparison import HEADINGS, Compared, cells, markdown
@@ -38,7 +38,7 @@ def run_demo(
 ) -> None:
     """Run digits-edge once for each defense, then show the runs side by side."""
     torch.set_num_threads(1)
-    console = Console()
+    console = plain_console()
     folder = out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
     changes = read_pairs(pairs)
     wanted = [
@@ -48,7 +48,7 @@ def run_demo(
     runs: list[Compared] = []
     for configured in wanted:
         name = configured.defense
-        console.print(f"[bold]{name}[/bold]", highlight=False)
+        console.print(name, style="bold", highlight=False)
         run = start(configured, folder / name)
         summary = see_through(run, workers, "cpu")
         runs.append(Compared(summary, run.records))

@@ -3,10 +3,10 @@
 import dataclasses
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from datadefense.cli.plain_console import plain_console
 from datadefense.defenses import available
 from datadefense.defenses.base import Defense
 from datadefense.experiments.experiment import ATTACKS
@@ -19,12 +19,12 @@ def print_defenses() -> None:
     table.add_column(no_wrap=True, style="bold")
     table.add_column()
     for name, defense in available().items():
-        table.add_row(name, escape(_first_line(defense)))
+        table.add_row(name, _first_line(defense))
         for setting in _settings(defense):
             about = setting.metadata.get("help", "")
             value = "" if setting.default is dataclasses.MISSING else f"={setting.default}"
-            table.add_row("", f"[cyan]{setting.name}{escape(value)}[/cyan]  {escape(about)}")
-    Console(soft_wrap=False).print(table)
+            table.add_row("", Text.assemble((f"{setting.name}{value}", "cyan"), f"  {about}"))
+    plain_console().print(table)
 
 
 def print_setups() -> None:
@@ -36,7 +36,7 @@ def print_setups() -> None:
         for scale, one in scales.items():
             numbers = (one.clients, one.clients_per_round, one.rounds)
             table.add_row(name, scale, one.dataset, one.model, *map(str, numbers))
-    Console().print(table)
+    plain_console().print(table)
 
 
 def print_attacks() -> None:
@@ -44,7 +44,7 @@ def print_attacks() -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for name, kind in ATTACKS.items():
         table.add_row(name, kind.about)
-    Console().print(table)
+    plain_console().print(table)
 
 
 def _settings(defense: Any) -> tuple[dataclasses.Field[Any], ...]:

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from rich.console import Console
 from torch import Tensor
 
+from datadefense.cli.plain_console import plain_console
 from datadefense.data.defense_folder import DefenseSetSource
 from datadefense.experiments.assembly import gather
 from datadefense.experiments.experiment import Experiment
@@ -55,4 +55,4 @@ def tally(source: DefenseSetSource) -> str:
 
 def say(text: str) -> None:
     """Print a line as it is, less what a terminal would obey."""
-    Console().print(legible(text, 2000), highlight=False, soft_wrap=True, markup=False)
+    plain_console().print(legible(text, 2000), highlight=False, soft_wrap=True)

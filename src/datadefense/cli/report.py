@@ -4,8 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
+from datadefense.cli.plain_console import plain_console
 from datadefense.experiments.report.page import write_page
 from datadefense.experiments.report.stored_run import read_run
 from datadefense.experiments.run_folder import REPORT
@@ -17,7 +16,7 @@ def write_report(folders: Sequence[Path], out: Path | None) -> None:
     path = out or _usual_place(once)
     write_page(path, [read_run(folder) for folder in once])
     size = path.stat().st_size / 1e6
-    Console().print(f"wrote {path} ({size:.2f} MB)", highlight=False, soft_wrap=True, markup=False)
+    plain_console().print(f"wrote {path} ({size:.2f} MB)", highlight=False, soft_wrap=True)
 
 
 def _usual_place(folders: Sequence[Path]) -> Path:

@@ -5,9 +5,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
+from datadefense.cli.plain_console import plain_console
 from datadefense.reproduction.grid import missing_of, run_missing
 from datadefense.reproduction.overview import overview, overview_page
 from datadefense.reproduction.store import Result, read_store
@@ -31,7 +31,7 @@ def list_studies() -> None:
         shown.add_row(study.name, str(len(list(study.points("cpu")))), study.question)
     shown.add_row(GALLERY, "", "what do the poisoned examples look like?")
     shown.add_row(ALL, "", "every study, an overview, and one page of everything")
-    Console().print(shown)
+    plain_console().print(shown)
 
 
 def reproduce_study(
@@ -58,7 +58,7 @@ def reproduce_study(
         raise SettingsError(f"no study is called {name!r}{suggest(name, known)}")
     one_of("scale", scale, ("cpu", "paper"))
     whole("seeds", seeds, 1)
-    console = Console()
+    console = plain_console()
     chosen = [one for one in STUDIES.values() if name in (one.name, ALL) and _has_runs(one, scale)]
     if not chosen:
         raise SettingsError(f"{name} has no runs at {scale} scale")
@@ -176,7 +176,7 @@ def _gallery(data: Path | None, pages: Path) -> None:
     except ImportError as error:
         raise _needs(error) from error
     pages.mkdir(parents=True, exist_ok=True)
-    console = Console()
+    console = plain_console()
     for setup, reason in draw_gallery(data, pages / f"{GALLERY}.png").items():
-        console.print(f"without {setup}: {reason}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"without {setup}: {reason}", highlight=False, soft_wrap=True)
     console.print(f"wrote {pages / GALLERY}.png", highlight=False, soft_wrap=True)

@@ -13,6 +13,7 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from datadefense.cli.plain_console import plain_console
 from datadefense.cli.trackers import check, tracked
 from datadefense.cli.warnings_shown import warnings_shown
 from datadefense.data.cache import cache_folder
@@ -81,7 +82,7 @@ def warm_up(setup: str, scale: str, changes: Mapping[str, str], data: Path | Non
     material = gather(configured, data)
     with _warm_start_display(configured) as report:
         warm_start(configured, material, cache_folder(), report)
-    Console().print(
+    plain_console().print(
         f"{setup} begins at {configured.warm_accuracy_percent:.1f} %: kept in {cache_folder()}",
         highlight=False,
         soft_wrap=True,
@@ -104,7 +105,7 @@ def _check_means(workers: int | None, device: str) -> None:
 @contextmanager
 def _warm_start_display(configured: Experiment) -> Iterator[Report]:
     """Show how far a warm start is; nothing is shown until one is under way."""
-    console = Console()
+    console = plain_console()
     wanted = configured.warm_accuracy_percent
     bar = Progress(
         TextColumn("warm start"),
@@ -140,7 +141,7 @@ def see_through(
     Ctrl-C stops after the round and exits with 130; SIGTERM ends the workers at once and exits with
     143. Both say how to go on.
     """
-    console = Console()
+    console = plain_console()
     number = (os.cpu_count() or 1) if workers is None else workers
     command = f"go on with: datadefense resume {run.folder}"
     with run, _ended_by_sigterm(console, command), Pool(run.federation, number, device) as pool:
@@ -182,7 +183,7 @@ def _ended_by_sigterm(console: Console, command: str) -> Iterator[None]:
 
 
 def _say(console: Console, text: str) -> None:
-    console.print(text, highlight=False, soft_wrap=True, markup=False)
+    console.print(text, highlight=False, soft_wrap=True)
 
 
 @contextmanager

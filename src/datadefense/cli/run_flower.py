@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
+from datadefense.cli.plain_console import plain_console
 from datadefense.cli.run import new_folder, print_summary
 from datadefense.data.folder import data_folder
 from datadefense.defenses import create
@@ -53,10 +52,10 @@ def run_on_flower(
     place = data_folder(data) if superlink is None else data  # there it is a folder of theirs
     deployment = None if superlink is None else Deployment(superlink, root_certificates)
     processes = (os.cpu_count() or 1) if workers is None else workers
-    console = Console()
+    console = plain_console()
     for line in run_app(configured, folder, place, workers=processes, deployment=deployment):
         if found := TOLD.fullmatch(line):
-            console.print(found[1], highlight=False, markup=False)
+            console.print(found[1], highlight=False)
     if (folder / SUMMARY).exists():
         summary = read_json(folder / SUMMARY, partial(built, Summary))
         print_summary(console, summary, folder)

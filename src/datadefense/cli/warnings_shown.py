@@ -4,14 +4,14 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
+from datadefense.cli.plain_console import plain_console
 
 
 class _Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Print one line, above a progress bar if there is one."""
         text = f"warning: {record.getMessage()}"
-        Console(stderr=True).print(text, highlight=False, soft_wrap=True, markup=False)
+        plain_console(stderr=True).print(text, highlight=False, soft_wrap=True)
 
 
 @contextmanager
