@@ -3,6 +3,8 @@
 import pytest
 from tests.experiments.report.synthetic import Size, write_run
 
+from datadefense.experiments.run_folder import hold
+
 
 def test_one_run_gets_its_page_in_its_folder(typed, tmp_path):
     write_run(tmp_path / "a")
@@ -31,6 +33,21 @@ def test_an_unfinished_run_has_a_page_that_says_so(typed, tmp_path):
     (folder / "rounds.jsonl").write_text("".join(lines[:4]))
     assert typed("report", "a").code == 0
     assert "not finished: 4 of 12 rounds" in (folder / "report.html").read_text()
+
+
+def test_a_run_under_way_is_only_read(typed, tmp_path):
+    """Another process holds it and is writing a line."""
+    folder = write_run(tmp_path / "a")
+    with (folder / "rounds.jsonl").open("a") as lines:
+        lines.write('{"round": 13, "cli')
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with hold(folder):
+        assert typed("report", "a").code == 0
+        assert typed("compare", "a", "a").code == 0
+        assert typed("export", "a", "out.csv").code == 0
+    after = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert after.pop("report.html")
+    assert after == before
 
 
 @pytest.mark.parametrize(
