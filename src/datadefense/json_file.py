@@ -7,6 +7,7 @@ names the file and the line; nothing of it escapes as another exception.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from inspect import signature
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -86,10 +87,10 @@ def built(kind: type[T], values: Any) -> T:
         if name not in hints:
             raise ValueError(f"there is no {shown(name, 60)}")
         _check(name, value, hints[name])
-    try:
-        return kind(**values)
-    except TypeError as error:
-        raise ValueError(message(error)) from error
+    needed = [name for name, one in signature(kind).parameters.items() if one.default is one.empty]
+    if missing := [name for name in needed if name not in values]:
+        raise ValueError(f"it has no {', '.join(missing)}")
+    return kind(**values)
 
 
 def _integer(text: str) -> int:

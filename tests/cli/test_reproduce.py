@@ -65,7 +65,7 @@ def test_options_that_cannot_be_are_one_line(typed, tmp_path, option, value, mes
 def test_a_broken_store_is_one_line(typed, tmp_path):
     (tmp_path / "runs.jsonl").write_text("{}\n")
     ended = typed("reproduce", "toy", "--render-only", "--store", "runs.jsonl")
-    assert refused(ended, "runs.jsonl, line 1 is not a result: 'summary'")
+    assert refused(ended, "runs.jsonl, line 1 is not a result: it has no key, config, summary")
 
 
 @pytest.mark.usefixtures("toy")

@@ -98,9 +98,7 @@ def read_store(path: Path) -> dict[str, Result]:
 
 
 def _result(values: Any) -> Result:
-    """Return the result that a line holds; ValueError or TypeError if it holds none."""
-    if type(values) is not dict or not {"config", "key", "summary"} <= values.keys():
-        raise ValueError("it must be an object with config, key and summary")
+    """Return the result that a line holds; an exception if it holds none."""
     plain = built(_Line, values)
     result = Result(plain.key, plain.config, built(Summary, plain.summary), plain.curves)
     _check_key(result)
