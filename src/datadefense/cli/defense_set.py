@@ -73,7 +73,7 @@ def check(folder: Path, chosen: Chosen) -> None:
 
 
 def _gamma(source: DefenseSetSource, inputs: Tensor, opened: Opened) -> Float[Tensor, " examples"]:
-    """Return gamma as DataDefense has it before the first round of the setup."""
+    """Return gamma as the learned form has it before the first round of the setup."""
     module = opened.material.module
     layout = Layout.of_module(module)
     with plain_console().status("warm start") as status:

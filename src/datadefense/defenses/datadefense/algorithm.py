@@ -62,7 +62,8 @@ class DataDefense(Defense[DataDefenseState]):
     else clients that know most of it are left out, the step is shortened, or the old model stays.
     The reference is the first model's, so no patience moves it; the second term only matters when
     the set has changed. Where nothing is surely poisoned there is nothing to hold, and the
-    ``num_malicious`` updates with the worst Krum scores are left out instead.
+    ``num_malicious`` updates with the worst Krum scores are left out instead (n is then of the
+    others).
 
     Weights do not depend on the claimed numbers of examples. Differs from the paper in all but its
     data and its features: see ``docs/deviations.md``. With the learned detector and importance:
@@ -192,7 +193,8 @@ class DataDefense(Defense[DataDefenseState]):
                 "step": held.step,
             }
         if held.step == 0:
-            report["fallback"] = f"{self.name} kept the model: no choice of clients was safe"
+            why = "no shorter step was safe" if bool(held.left_out.any()) else "nobody had weight"
+            report["fallback"] = f"{self.name} kept the model: {why}"
         elif held.step < 1:
             report["fallback"] = (
                 f"{self.name} took {held.step:g} of the step: the whole would know more than "

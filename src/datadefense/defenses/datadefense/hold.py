@@ -48,10 +48,11 @@ def hold(
 ) -> Held:
     r"""Return a model that knows at most ``limit``, or the old one.
 
-    With C the weights of n clients and :math:`C^{(k)}` the same with 0 for the k who know most: the
-    least k in 0 .. n / 2 for which :math:`\phi(C^{(k)})` is within the limit, found by bisection;
-    else the greatest :math:`2^{-h}` for which :math:`\phi(2^{-h} C^{(n / 2)})` is. Who is left out
-    counts as one who sent no change.
+    With C the weights, n of them above 0, and :math:`C^{(k)}` the same with 0 for the k clients who
+    know most: a k in 0 .. n / 2 for which :math:`\phi(C^{(k)})` is within the limit, found by
+    bisection (the least one if leaving out more never makes it worse); else the greatest
+    :math:`2^{-h}` for which :math:`\phi(2^{-h} C^{(n / 2)})` is. Who is left out counts as one who
+    sent no change.
 
     Args:
         average: the model that weights make.
