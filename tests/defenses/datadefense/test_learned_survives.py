@@ -136,7 +136,7 @@ def test_a_single_attacker_is_not():
     round = toys.round_of([toys.attacker(0)])
     result = one_round(DataDefenseLearned(), round)
     is_sound(result, round)
-    assert result.report["fallback"] == "datadefense trusts no client: kept the model"
+    assert result.report["fallback"] == "datadefense-learned trusts no client: kept the model"
 
 
 @pytest.mark.parametrize("size", [1e3, 1e10, 1e38])
@@ -146,7 +146,7 @@ def test_when_all_clients_have_blown_up_the_model_is_kept(size):
     defense, server = DataDefenseLearned(), toys.server()
     result = one_round(defense, round)
     is_sound(result, round)
-    assert result.report["fallback"] == "datadefense trusts no client: kept the model"
+    assert result.report["fallback"] == "datadefense-learned trusts no client: kept the model"
     assert result.state.distances == ()
     again = one_round(defense, toys.attacked_round(index=2), server, result.state)
     assert float(again.weights[0]) == 0
