@@ -68,6 +68,8 @@ def test_garbage_each_round_and_a_serverapp_that_is_killed(deployment):
         assert len(others) == 2
         assert set(others) <= {"counted", "excluded"}  # judged by the defense, not by the gate
         assert "counted" in others
+        for one in line["nodes"]:
+            assert one["verdict"] == "counted" or one["reason"], one
 
 
 def test_all_but_one_gone(deployment):
