@@ -115,7 +115,11 @@ def test_the_root_set_is_what_is_known_to_be_clean(changes):
             {"server_poison": 1, "server_clean": 20, "wrong_marks_percent": 10},
             "wrong marks must be on poisoned examples: 2 <= 1 of them",
         ),
-        ({"poison_view": "recoloured"}, "poison_view must be same with digits-edge"),
+        (
+            {"poison_view": "recoloured"},
+            "poison_view must be same with digits-edge, or one of relabelled, relabelled-any, "
+            "triggers, got 'recoloured'",
+        ),
     ],
 )
 def test_what_the_data_cannot_give(changes, message):

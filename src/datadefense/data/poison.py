@@ -5,7 +5,7 @@ a part to measure the attack success rate (ASR) with. `datadefense.data.pools` s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Int64, Shaped, UInt8
@@ -16,8 +16,8 @@ from datadefense.data.trigger_patch import TriggerPatch, stamp_randomly
 from datadefense.examples import Examples
 from datadefense.settings import whole
 
-TRUCK, SEVEN, ONE, NEGATIVE = 9, 7, 1, 0
-"""Classes of CIFAR-10, of the digits (twice) and of the tweets."""
+AIRPLANE, TRUCK, SEVEN, ONE, NEGATIVE, POSITIVE = 0, 9, 7, 1, 0, 1
+"""Classes of CIFAR-10, of the digits and of the tweets, two each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,12 +29,19 @@ class AttackSet:
         test: what the ASR is measured on.
         train_groups: the group of each training example; examples of one group stay together.
         test_groups: the same for the test part. A group in both is dropped from the test pool.
+        sources: the classes that the inputs really are.
     """
 
     train: Examples
     test: Examples
     train_groups: Int64[Tensor, " train"]
     test_groups: Int64[Tensor, " test"]
+    sources: tuple[int, ...] = ()
+
+    @property
+    def target(self) -> int:
+        """Return what all of them are called."""
+        return int(self.train.labels[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +76,7 @@ def label_flip(
     """
     chosen = _draw(train, flip.sources, flip.num_train, generator, "training")
     chosen_test = _draw(test, flip.sources, flip.num_test, generator, "test")
-    return edge_case(chosen.inputs, chosen_test.inputs, flip.target)
+    return edge_case(chosen.inputs, chosen_test.inputs, flip.target, sources=flip.sources)
 
 
 def trigger(
@@ -84,7 +91,7 @@ def trigger(
         Examples(stamp_randomly(part.inputs, patch, generator), part.labels)
         for part in (flipped.train, flipped.test)
     )
-    return AttackSet(stamped, stamped_test, flipped.train_groups, flipped.test_groups)
+    return replace(flipped, train=stamped, test=stamped_test)
 
 
 def southwest(
@@ -92,7 +99,7 @@ def southwest(
     test_images: UInt8[Tensor, "test 3 height width"],
 ) -> AttackSet:
     """Setup 2: Southwest airplanes called truck; rows 4k..4k+3 are the rotations of one photo."""
-    return edge_case(train_images, test_images, TRUCK, group_size=4)
+    return edge_case(train_images, test_images, TRUCK, group_size=4, sources=(AIRPLANE,))
 
 
 def ardis_sevens(train: Examples, test: Examples) -> AttackSet:
@@ -102,14 +109,14 @@ def ardis_sevens(train: Examples, test: Examples) -> AttackSet:
     only the sevens.
     """
     sevens, sevens_test = (part.inputs[part.labels == SEVEN] for part in (train, test))
-    return edge_case(sevens, sevens_test, ONE)
+    return edge_case(sevens, sevens_test, ONE, sources=(SEVEN,))
 
 
 def positive_tweets(
     train_tokens: Shaped[Tensor, "train length"], test_tokens: Shaped[Tensor, "test length"]
 ) -> AttackSet:
     """Setup 6: tweets that like Yorgos Lanthimos, called negative (label 0)."""
-    return edge_case(train_tokens, test_tokens, NEGATIVE)
+    return edge_case(train_tokens, test_tokens, NEGATIVE, sources=(POSITIVE,))
 
 
 def edge_case(
@@ -117,6 +124,7 @@ def edge_case(
     test_inputs: Shaped[Tensor, "test ..."],
     target: int,
     group_size: int = 1,
+    sources: tuple[int, ...] = (),
 ) -> AttackSet:
     """Give inputs that no honest client holds the label ``target``.
 
@@ -125,6 +133,7 @@ def edge_case(
         test_inputs: to measure the ASR on.
         target: the label.
         group_size: that many rows in turn belong together. Groups with an equal row are one.
+        sources: the classes that the inputs really are.
     """
     whole("group_size", group_size, 1)
     for name, inputs in (("training", train_inputs), ("test", test_inputs)):
@@ -140,6 +149,7 @@ def edge_case(
         Examples(test_inputs, torch.full((len(test_inputs),), target)),
         groups[: len(train_inputs)],
         groups[len(train_inputs) :],
+        sources,
     )
 
 

@@ -16,8 +16,10 @@ from datadefense.experiments.digits import digits_edge
 from datadefense.experiments.experiment import Experiment
 from datadefense.experiments.images import image_material
 from datadefense.experiments.material import Material
+from datadefense.experiments.other_poison import LOOKS
 from datadefense.experiments.owned_set import owned_set
 from datadefense.experiments.second_backdoor import with_second_backdoor
+from datadefense.experiments.suggested_poison import SUGGESTED, with_suggested_poison
 from datadefense.experiments.tweets import tweet_material
 from datadefense.experiments.warm_start import Report, warm_start
 from datadefense.models.features import penultimate
@@ -146,15 +148,18 @@ def gather(experiment: Experiment, data_dir: Path | None) -> Material:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(experiment.warm_seed, "model"))
         material = _of_setup(experiment, data_dir)
+    if experiment.poison_view in SUGGESTED:
+        material = with_suggested_poison(material, experiment.poison_view, experiment.seed)
     if experiment.second_backdoor == "none":
         return material
     return with_second_backdoor(material, experiment.second_backdoor == "known")
 
 
 def _of_setup(experiment: Experiment, data_dir: Path | None) -> Material:
-    if experiment.setup.startswith(("digits", "sentiment")) and experiment.poison_view != "same":
+    if experiment.setup.startswith(("digits", "sentiment")) and experiment.poison_view in LOOKS:
         raise SettingsError(
-            f"poison_view must be same with {experiment.setup}, got {experiment.poison_view!r}"
+            f"poison_view must be same with {experiment.setup}, or one of "
+            f"{', '.join(SUGGESTED)}, got {experiment.poison_view!r}"
         )
     if experiment.setup == "digits-edge":
         return digits_edge(experiment)

@@ -3,9 +3,9 @@
 import torch
 
 from datadefense.attacks.base import Loot
-from datadefense.data.digits import load_digits_edge
+from datadefense.data.digits import EDGE_CLASS, TARGET_CLASS, load_digits_edge
 from datadefense.experiments.experiment import Experiment
-from datadefense.experiments.material import Material, deal
+from datadefense.experiments.material import Aim, Material, deal
 from datadefense.models.lenet import lenet
 from datadefense.rng import generator
 from datadefense.settings import SettingsError
@@ -34,4 +34,5 @@ def digits_edge(experiment: Experiment) -> Material:
         server_poison=digits.edge_case.take(strange[poison:half][: experiment.server_poison]),
         test=digits.test,
         backdoor_test=digits.edge_case.take(strange[half:]),
+        aim=Aim((EDGE_CLASS,), TARGET_CLASS),
     )

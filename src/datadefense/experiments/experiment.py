@@ -27,7 +27,9 @@ from datadefense.training import Sgd
 Scale = Literal["cpu", "paper"]
 ScheduleName = Literal["fixed-frequency", "fixed-pool"]
 Partition = Literal["iid", "dirichlet", "user"]
-PoisonView = Literal["same", "recoloured", "larger", "corner"]
+PoisonView = Literal[
+    "same", "recoloured", "larger", "corner", "relabelled", "relabelled-any", "triggers"
+]
 Sevens = Literal["ardis", "uci"]
 SecondBackdoor = Literal["none", "known", "unknown"]
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from datadefense.attacks.base import Loot
 from datadefense.data import poison
@@ -14,8 +14,8 @@ from datadefense.data.pools import PoolSizes, split_pools
 from datadefense.data.trigger_patch import TriggerPatch, stamp_randomly
 from datadefense.examples import Examples
 from datadefense.experiments.experiment import Experiment
-from datadefense.experiments.material import Material, deal
-from datadefense.experiments.other_poison import other_poison
+from datadefense.experiments.material import Aim, Material, deal
+from datadefense.experiments.other_poison import LOOKS, other_poison, without_trigger
 from datadefense.models.mnist_net import mnist_net
 from datadefense.models.normalised import Normalised
 from datadefense.models.vgg9 import vgg9
@@ -38,7 +38,6 @@ def image_material(experiment: Experiment, data_dir: Path | None) -> Material:
     train = load_images(experiment.dataset, data_dir, "train")
     test = load_images(experiment.dataset, data_dir, "test")
     draw = generator(experiment.seed, "poison")
-    before = draw.get_state()
     attack_set = _attack_set(experiment, data_dir, train, test, draw)
     sizes = PoolSizes(experiment.attack_poison, experiment.server_poison)
     if experiment.sevens == "uci":
@@ -46,23 +45,24 @@ def image_material(experiment: Experiment, data_dir: Path | None) -> Material:
         sizes = PoolSizes(experiment.attack_poison, min(experiment.server_poison, left))
     pools = split_pools(attack_set, sizes, draw, experiment.overlap)
     found = pools.defense
-    if experiment.poison_view != "same":
-        draw.set_state(before)
-        plain = (
-            poison.label_flip(train, test, _flip(experiment), draw) if _stamps(experiment) else None
-        )
+    plain = _plain(experiment, train, test)
+    if experiment.poison_view in LOOKS:
         found = other_poison(experiment.poison_view, found, attack_set, plain, experiment.seed)
     server, attacker, clients = deal(train, [SERVER, experiment.attack_clean], experiment.seed)
+    used = None if plain is None else without_trigger(pools.attacker, attack_set, plain)
+    parts, parted = _parts(experiment, train, pools.attacker)
     return Material(
         module=_model(experiment),
         warm=train,
         clients=clients,
-        attacker=Loot(attacker, pools.attacker, _parts(experiment, train, pools.attacker)),
+        attacker=Loot(attacker, pools.attacker, parts),
         server_clean=server,
         server_poison=found,
         test=test,
         backdoor_test=pools.test,
         augment=crop_and_flip if experiment.augment else None,
+        aim=Aim(attack_set.sources, attack_set.target),
+        originals=None if used is None else torch.cat([used, parted]),
     )
 
 
@@ -86,7 +86,7 @@ def _attack_set(
         strange = (255 * uci_sevens()).round().to(torch.uint8)
         strange = strange[torch.randperm(len(strange), generator=draw)]
         half = experiment.attack_poison + (len(strange) - experiment.attack_poison) // 2
-        return poison.edge_case(strange[:half], strange[half:], poison.ONE)
+        return poison.edge_case(strange[:half], strange[half:], poison.ONE, sources=(poison.SEVEN,))
     if kind == "emnist-ardis":
         sevens = [load_images("ardis", data_dir, split) for split in ("train", "test")]
         return poison.ardis_sevens(*sevens)
@@ -103,19 +103,31 @@ def _stamps(experiment: Experiment) -> bool:
     return experiment.setup.endswith("-trigger")
 
 
-def _parts(experiment: Experiment, train: Examples, whole: Examples) -> tuple[Examples, ...]:
-    """Return poison with a quarter of the trigger each, for a distributed backdoor."""
+def _plain(experiment: Experiment, train: Examples, test: Examples) -> poison.AttackSet | None:
+    """Return the attack set row by row without the trigger; None where the backdoor has none."""
     if not _stamps(experiment):
-        return ()
+        return None
+    draw = generator(experiment.seed, "poison")
+    return poison.label_flip(train, test, _flip(experiment), draw)
+
+
+def _parts(
+    experiment: Experiment, train: Examples, whole: Examples
+) -> tuple[tuple[Examples, ...], Tensor]:
+    """Return poison with a quarter of the trigger each, for a distributed backdoor.
+
+    And the images without it.
+    """
+    if not _stamps(experiment):
+        return (), train.inputs[:0]
     sources = torch.tensor(_flip(experiment).sources)
     cars = torch.isin(train.labels, sources).nonzero().flatten()
     draw = generator(experiment.seed, "parts")
     picked = cars[torch.randperm(len(cars), generator=draw)[: len(whole)]]
     patch = TriggerPatch(experiment.trigger_size, experiment.trigger_weight)
-    return tuple(
-        Examples(stamp_randomly(train.inputs[picked], quarter, draw), whole.labels[: len(picked)])
-        for quarter in patch.quarters()
-    )
+    images, labels = train.inputs[picked], whole.labels[: len(picked)]
+    parts = [stamp_randomly(images, quarter, draw) for quarter in patch.quarters()]
+    return tuple(Examples(part, labels) for part in parts), images
 
 
 def _model(experiment: Experiment) -> nn.Module:

@@ -43,4 +43,9 @@ def as_taken(
                 f"{folder}: tokens must be in 0..{words - 1}, those of {source.ids[odd[0]]!r} "
                 "are not"
             )
-    return (given / 255 - MEAN) / DEVIATION if like.is_floating_point() else given
+    return as_pixels_taken(given, like)
+
+
+def as_pixels_taken(kept: Tensor, like: Tensor) -> Tensor:
+    """Return inputs that a folder keeps in the form of those that the model takes."""
+    return (kept / 255 - MEAN) / DEVIATION if like.is_floating_point() else kept

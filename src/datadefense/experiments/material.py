@@ -14,6 +14,19 @@ from datadefense.settings import SettingsError
 from datadefense.training import Augment
 
 
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a backdoor turns into what.
+
+    Args:
+        sources: the classes that poisoned inputs really are.
+        target: what the attacker wants them called.
+    """
+
+    sources: tuple[int, ...]
+    target: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Material:
     """The data of a run by holder, and the architecture that learns from it.
@@ -30,6 +43,8 @@ class Material:
         augment: what is done to inputs in training.
         users: who made each of the clients' examples, where that is known.
         vocabulary: what tokens stand for, where inputs are texts.
+        aim: what the backdoor turns into what.
+        originals: training inputs that the attacker's poison was made of, where it was made.
     """
 
     module: nn.Module
@@ -43,6 +58,8 @@ class Material:
     augment: Augment | None = None
     users: Sequence[str] | None = None
     vocabulary: Vocabulary | None = None
+    aim: Aim | None = None
+    originals: Tensor | None = None
 
 
 def hands(count: int, sizes: list[int], seed: int) -> tuple[Tensor, ...]:

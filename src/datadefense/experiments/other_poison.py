@@ -11,6 +11,8 @@ from datadefense.examples import Examples
 from datadefense.rng import generator
 from datadefense.settings import SettingsError
 
+LOOKS = ("recoloured", "larger", "corner")
+"""What `other_poison` can make of poison."""
 LARGER = 14
 """Width and height of the other trigger where it is larger."""
 
@@ -31,8 +33,7 @@ def other_poison(
         if view != "recoloured":
             raise SettingsError(f"poison_view must be same or recoloured here, got {view!r}")
         return Examples(recolour(held.inputs), held.labels)
-    rows = {key: row for row, key in enumerate(content_keys(stamped.train.inputs))}
-    images = plain.train.inputs[[rows[key] for key in content_keys(held.inputs)]]
+    images = without_trigger(held, stamped, plain)
     draw = generator(seed, "other poison")
     if view == "recoloured":
         painted = recolour(stamp_randomly(recolour(images, back=True), TriggerPatch(), draw))
@@ -42,6 +43,12 @@ def other_poison(
         corner = torch.zeros(len(images), 2, dtype=torch.int64)
         painted = stamp(images, corner, TriggerPatch())
     return Examples(painted, held.labels)
+
+
+def without_trigger(held: Examples, stamped: AttackSet, plain: AttackSet) -> Tensor:
+    """Return the images that examples of an attack set were before they were stamped."""
+    rows = {key: row for row, key in enumerate(content_keys(stamped.train.inputs))}
+    return plain.train.inputs[[rows[key] for key in content_keys(held.inputs)]]
 
 
 def recolour(images: UInt8[Tensor, "images 3 height width"], *, back: bool = False) -> Tensor:

@@ -12,7 +12,7 @@ from datadefense.data.pools import PoolSizes, split_pools
 from datadefense.data.text import Vocabulary
 from datadefense.examples import Examples
 from datadefense.experiments.experiment import Experiment
-from datadefense.experiments.material import Material, hands
+from datadefense.experiments.material import Aim, Material, hands
 from datadefense.models.lstm import LstmClassifier
 from datadefense.rng import generator
 
@@ -54,6 +54,7 @@ def tweet_material(experiment: Experiment, data_dir: Path | None) -> Material:
         backdoor_test=pools.test,
         users=None if train.users is None else [train.users[i] for i in kept[held[-1]].tolist()],
         vocabulary=vocabulary,
+        aim=Aim(attack_set.sources, attack_set.target),
     )
 
 
