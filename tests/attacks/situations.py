@@ -24,6 +24,7 @@ def situation(**changes):
         training=Sgd(1, 8, 0.05),
         augment=None,
         seed=0,
+        first=FEDERATION.start,
     )
     return replace(base, **changes)
 

@@ -23,6 +23,7 @@ def situation(federation, index=1):
         training=Sgd(),
         augment=None,
         seed=0,
+        first=federation.start,
     )
 
 

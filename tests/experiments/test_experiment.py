@@ -7,11 +7,12 @@ import json
 import pytest
 from tests.experiments.other_values import other_values
 
-from datadefense.experiments.experiment import ATTACKERS_ONLY, ATTACKS, Experiment
+from datadefense.experiments.attack_kinds import ATTACKS
+from datadefense.experiments.experiment import ATTACKERS_ONLY, Experiment
 from datadefense.experiments.setups import SETUPS
 
 FIELDS = [field.name for field in dataclasses.fields(Experiment)]
-DEFAULTS_PIN = "bea595af0019bfcb"
+DEFAULTS_PIN = "34b867c8c304c291"
 KEY_PIN = "9d369eeb49ce555d"
 ADVICE = (
     "defaults are part of what stored keys mean: raise ENGINE in experiments/revisions.py, or give "

@@ -4,7 +4,8 @@ import pytest
 
 from datadefense.defenses import DEFENSES
 from datadefense.experiments import revisions
-from datadefense.experiments.experiment import ATTACKS, Experiment
+from datadefense.experiments.attack_kinds import ATTACKS
+from datadefense.experiments.experiment import Experiment
 from datadefense.experiments.revisions import ENGINE, revision
 
 RUNS = [Experiment(attack=a, defense=d) for a in ("none", "pgd") for d in ("fedavg", "krum")]

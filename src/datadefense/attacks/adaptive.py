@@ -1,7 +1,7 @@
 """An attacker who knows the defense: it trains to look honest on a guess of the defense set."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,16 @@ FLOOR = 0.1
 """Nats added to a loss before something is divided by it, as the defense does."""
 LONGEST = 5.0
 """Length to which a gradient is cut."""
+
+
+def guess_on(bench: Bench, loot: Loot) -> tuple[Examples, Examples]:
+    """Return the guess of the defense set, clean and poisoned, where the bench computes."""
+    if loot.guess is None:
+        raise SettingsError("an attacker who knows the defense needs a guess of the defense set")
+    clean, poison = (
+        Examples(one.inputs.to(bench.device), one.labels.to(bench.device)) for one in loot.guess
+    )
+    return clean, poison
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +55,7 @@ class KnowsTheDefense(Twist):
 
     def holdings(self, loot: Loot, ordinary: int) -> Loot:
         """Keep a third of the poison as a guess of what the server holds."""
-        count = max(1, len(loot.poison) // 3)
-        index = torch.arange(len(loot.poison))
-        guess = (loot.clean, loot.poison.take(index[-count:]))
-        return replace(loot, poison=loot.poison.take(index[:-count]), guess=guess)
+        return loot.with_guess()
 
     def radius(self, bench: Bench, loot: Loot, situation: Situation) -> float | None:
         """Return the greatest length that does not stand out: train honestly and measure."""
@@ -61,11 +68,7 @@ class KnowsTheDefense(Twist):
 
     def loss(self, bench: Bench, loot: Loot, situation: Situation) -> Loss:
         """Return the loss with the price of being noticed."""
-        if loot.guess is None:
-            raise SettingsError("the adaptive attack needs a guess of the defense set")
-        clean, poison = (
-            Examples(one.inputs.to(bench.device), one.labels.to(bench.device)) for one in loot.guess
-        )
+        clean, poison = guess_on(bench, loot)
         bench.module.eval()
         with torch.no_grad():
             before_clean = cross_entropy(bench.module(clean.inputs), clean.labels)

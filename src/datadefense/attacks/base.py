@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from datadefense.attacks.collusion import Plot, View
 from datadefense.examples import Examples
 from datadefense.gate import MOST_EXAMPLES
 from datadefense.plain import plain_integer
@@ -29,6 +30,7 @@ class Situation:
         training: how honest clients train, for attackers that copy them.
         augment: what honest clients do to their inputs.
         seed: root of the attacker's randomness.
+        first: the model before the first round, which whoever took part in it has seen.
     """
 
     index: int
@@ -39,6 +41,7 @@ class Situation:
     training: Sgd
     augment: Augment | None
     seed: int
+    first: Float[Tensor, " dim"]
 
     def generator(self, *name: str | int) -> torch.Generator:
         """Return a generator of this attacker in this round."""
@@ -66,6 +69,13 @@ class Loot:
             return self
         return replace(self, poison=self.other, other=None)
 
+    def with_guess(self) -> "Loot":
+        """Return the loot with a third of its poison, and its clean examples, as the guess."""
+        count = max(1, len(self.poison) // 3)
+        index = torch.arange(len(self.poison))
+        guess = (self.clean, self.poison.take(index[-count:]))
+        return replace(self, poison=self.poison.take(index[:-count]), guess=guess)
+
     def mixed(self) -> Examples:
         """Return clean and poisoned examples together."""
         return self.clean.join(self.poison)
@@ -80,6 +90,17 @@ class Attack(ABC):
     @abstractmethod
     def update(self, bench: Bench, loot: Loot, situation: Situation) -> Float[Tensor, " dim"]:
         """Return the update that is sent."""
+
+    def stand_ins(self, others: int) -> int:
+        """Return how many honest trainings of its own it wants to see, beside ``others`` clients.
+
+        Never fewer for more others.
+        """
+        return 0
+
+    def collude(self, view: View) -> Plot | None:
+        """Return what a round's attackers agree to send, seeing it all; None: each its own."""
+        return None
 
     def num_examples(self, loot: Loot) -> int:
         """Return the number of examples that is claimed."""
@@ -140,12 +161,34 @@ class Twist:
         """Return the update as it is sent, before any scaling."""
         return update
 
+    def stand_ins(self, others: int) -> int:
+        """Return how many honest trainings of its own the attack wants to see."""
+        return 0
+
+    def collude(self, view: View) -> Plot | None:
+        """Return what the attackers of a round agree to send; None: each its own."""
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Plain(Twist):
     """No twist."""
 
 
-def seed_module(situation: Situation) -> None:
-    """Seed what a module draws itself (dropout), for this attacker and round."""
-    torch.manual_seed(derive_seed(situation.seed, "attack", situation.index, *situation.attacker))
+def imitation(bench: Bench, loot: Loot, situation: Situation, number: int) -> Float[Tensor, " dim"]:
+    """Return the update of an honest client that the attacker imitates.
+
+    It trains as honest clients do, on a half of its clean examples; each number has another half.
+    """
+    draw = situation.generator("imitation", number)
+    half = torch.randperm(len(loot.clean), generator=draw)[: max(1, len(loot.clean) // 2)]
+    bench.load(situation.start)
+    bench.train(situation.training, loot.clean.take(half), draw, augment=situation.augment)
+    return bench.write_update(situation.start, torch.empty_like(situation.start))
+
+
+def seed_module(situation: Situation, *name: str | int) -> None:
+    """Seed what a module draws itself (dropout), for this attacker, round and purpose."""
+    torch.manual_seed(
+        derive_seed(situation.seed, "attack", situation.index, *situation.attacker, *name)
+    )

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.attacks.base import Loot, Situation, Twist
+from datadefense.attacks.base import Loot, Situation, Twist, imitation
 from datadefense.settings import number, setting, whole
 from datadefense.training import Bench
 
@@ -46,13 +46,9 @@ class LittleIsEnough(Twist):
         self, update: Float[Tensor, " dim"], bench: Bench, loot: Loot, situation: Situation
     ) -> Float[Tensor, " dim"]:
         """Return the update within the guessed spread."""
-        honest = torch.empty(self.imitations, len(update), dtype=update.dtype)
-        for imitation, row in enumerate(honest):
-            draw = situation.generator("imitation", imitation)
-            half = torch.randperm(len(loot.clean), generator=draw)[: max(1, len(loot.clean) // 2)]
-            bench.load(situation.start)
-            bench.train(situation.training, loot.clean.take(half), draw, augment=situation.augment)
-            bench.write_update(situation.start, row)
+        honest = torch.stack(
+            [imitation(bench, loot, situation, number) for number in range(self.imitations)]
+        )
         z = largest_z(self.clients, situation.attacker[1]) if self.z is None else self.z
         middle, spread = honest.mean(0), honest.std(0)
         return torch.clamp(update, middle - z * spread, middle + z * spread)

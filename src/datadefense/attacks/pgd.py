@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.attacks.base import Attack, Loot, Plain, Situation, Twist, counted, seed_module
+from datadefense.attacks.collusion import Plot, View
 from datadefense.kernels.sums import norms
 from datadefense.settings import number, setting, whole
 from datadefense.training import Bench, Sgd
@@ -105,6 +106,14 @@ class Pgd(Attack):
         if self.replacement and (own := counted(self.claim(loot))):
             update *= situation.num_examples / own
         return update
+
+    def stand_ins(self, others: int) -> int:
+        """Return how many honest trainings of its own the twist wants to see."""
+        return self.twist.stand_ins(others)
+
+    def collude(self, view: View) -> Plot | None:
+        """Return what the twist has the attackers agree on."""
+        return self.twist.collude(view)
 
     def radius_in(self, index: int) -> float:
         """Return the radius in a round."""

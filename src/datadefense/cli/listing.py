@@ -9,7 +9,7 @@ from rich.text import Text
 from datadefense.cli.plain_console import plain_console
 from datadefense.defenses import available
 from datadefense.defenses.base import Defense
-from datadefense.experiments.experiment import ATTACKS
+from datadefense.experiments.attack_kinds import ATTACKS
 from datadefense.experiments.setups import SETUPS
 
 

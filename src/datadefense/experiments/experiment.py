@@ -4,22 +4,16 @@ import dataclasses
 import hashlib
 import json
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from datadefense.attacks.adaptive import KnowsTheDefense
-from datadefense.attacks.base import Plain, Twist
-from datadefense.attacks.constrain import ConstrainAndScale
-from datadefense.attacks.data_poisoning import OrdinaryPoisoner
-from datadefense.attacks.dba import Distributed
-from datadefense.attacks.idle import HardlyMoves
-from datadefense.attacks.lie import LittleIsEnough
-from datadefense.attacks.neurotoxin import Neurotoxin
+from datadefense.attacks.oracle import Knowledge
 from datadefense.attacks.pgd import Pgd
 from datadefense.attacks.schedule import FixedFrequency, FixedPool, Never, Schedule
 from datadefense.data.pools import Overlap
+from datadefense.experiments.attack_kinds import ATTACKS
 from datadefense.experiments.revisions import revisions
 from datadefense.settings import SettingsError, number, one_of, setting, whole
 from datadefense.training import Sgd
@@ -34,55 +28,6 @@ Sevens = Literal["ardis", "uci"]
 SecondBackdoor = Literal["none", "known", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class AttackKind:
-    """What the name of an attack stands for: a ball or not, scaling or not, and a twist.
-
-    ``as_honest``: it trains with the honest clients' epochs and step size, not with its own.
-    """
-
-    about: str
-    ball: bool = False
-    replacement: bool = False
-    twist: Callable[["Experiment"], Twist] = lambda _: Plain()
-    as_honest: bool = False
-
-
-ATTACKS: Mapping[str, AttackKind] = {
-    "none": AttackKind("nobody attacks"),
-    "data-poisoning": AttackKind(
-        "an ordinary client with a share of poisoned examples; trains as honest clients do",
-        twist=lambda one: OrdinaryPoisoner(share=one.poison_share),
-        as_honest=True,
-    ),
-    "black-box": AttackKind("train on clean and poisoned data"),
-    "pgd": AttackKind("the same within a ball around the global model", ball=True),
-    "pgd-replacement": AttackKind("the same, scaled to replace the model", True, True),
-    "neurotoxin": AttackKind(
-        "stay off the coordinates that honest clients use", twist=lambda _: Neurotoxin()
-    ),
-    "dba": AttackKind(
-        "each attacker stamps a part of the trigger; scaled", False, True, lambda _: Distributed()
-    ),
-    "lie": AttackKind(
-        "hide within the spread of honest updates",
-        twist=lambda one: LittleIsEnough(clients=one.clients_per_round),
-    ),
-    "constrain-and-scale": AttackKind(
-        "a loss that also wants to stay close; scaled", False, True, lambda _: ConstrainAndScale()
-    ),
-    "adaptive": AttackKind(
-        "knows the defense: as much as it lets through, by a guess of its data",
-        twist=lambda one: KnowsTheDefense(tolerance=one.tolerance, reach=one.reach),
-    ),
-    "idle": AttackKind(
-        "no backdoor: hardly move, so that honest clients seem to go too far",
-        twist=lambda _: HardlyMoves(),
-    ),
-}
-"""The attacks by name."""
-
-
 ATTACKERS_ONLY = (
     "attack_epochs",
     "attack_learning_rate",
@@ -93,6 +38,10 @@ ATTACKERS_ONLY = (
     "poison_share",
     "tolerance",
     "reach",
+    "slack",
+    "knowledge",
+    "least_weight",
+    "longest_step",
     "schedule",
     "period",
     "first_attack",
@@ -163,8 +112,12 @@ class Experiment:
     radius_decay: float = setting(1.0, "factor on the radius from one round to the next")
     project_every: int = setting(10, "steps from one projection to the next")
     poison_share: float = setting(0.2, "share of a data poisoner's examples that is poisoned")
-    tolerance: float = setting(0.2, "share of the poison's loss that adaptive takes off")
-    reach: float = setting(1.5, "radius of adaptive's ball, in honest updates")
+    tolerance: float = setting(0.2, "share of the poison's loss that adaptive and drip take off")
+    reach: float = setting(1.5, "radius of adaptive's and drip's ball, in honest updates")
+    slack: float = setting(0.03, "what drip knows of the poison beyond the first model")
+    knowledge: Knowledge = setting("everything", "what oracle knows: nothing, rule or everything")
+    least_weight: float = setting(0.5, "weight that oracle wants, in fair shares 1/n")
+    longest_step: float = setting(30.0, "most that oracle multiplies its backdoor by")
 
     schedule: ScheduleName = setting("fixed-frequency", "fixed-frequency or fixed-pool")
     period: int = setting(5, "rounds from one attack to the next (1: every round)")

@@ -27,6 +27,8 @@ class Summary:
     ``lifespan_rounds``: rounds after the last attack until the success rate first falls to half of
     what it was; None if it does not within the run, or if the attack never stops. Seconds of a part
     are means over the rounds that have it; those of the attack are a part of training.
+    ``evasion_budget``: the largest step towards the backdoor that the defense lets through, mean
+    over attacked rounds; None but for attackers who call the defense.
     """
 
     setup: str
@@ -54,6 +56,7 @@ class Summary:
     seconds_evaluation: float
     peak_memory_mb: float | None
     calm_ma_percent: float | None = None
+    evasion_budget: float | None = None
 
 
 def summarise(
@@ -101,6 +104,7 @@ def summarise(
         seconds_evaluation=seconds(records, "evaluation"),
         peak_memory_mb=peak_memory_mb,
         calm_ma_percent=floor.ma_percent,
+        evasion_budget=evasion_budget(records),
     )
 
 
@@ -142,6 +146,12 @@ def detector_hits(records: Sequence[RoundRecord], poisoned: set[int]) -> float |
     if not marked or not poisoned:
         return None
     return fmean(100 * len(poisoned & places) / len(poisoned) for places in marked)
+
+
+def evasion_budget(records: Sequence[RoundRecord]) -> float | None:
+    """Return the mean step that attackers who call the defense dared; None if there are none."""
+    steps = [r.attack["evasion_budget"] for r in records if "evasion_budget" in r.attack]
+    return fmean(steps) if steps else None
 
 
 def lifespan(records: Sequence[RoundRecord], last_attack: int | None) -> int | None:

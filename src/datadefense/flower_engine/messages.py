@@ -31,6 +31,8 @@ def job_content(job: TrainJob, board: Board, config: str) -> RecordDict:
             "num-examples": job.num_examples,
         }
     )
+    if job.stand_in is not None:
+        facts["stand-in"] = job.stand_in
     arrays = {name: Array(model.numpy()) for name, model in models.items()}
     return RecordDict({"arrays": ArrayRecord(arrays), "job": facts})
 
@@ -50,6 +52,7 @@ def read_job(message: Message) -> tuple[TrainJob, dict[str, Tensor], str]:
         attacker=(first, count),
         num_examples=int(str(facts["num-examples"])),
         has_previous=PREVIOUS in models,
+        stand_in=int(str(facts["stand-in"])) if "stand-in" in facts else None,
     )
     return job, models, str(facts["experiment"])
 

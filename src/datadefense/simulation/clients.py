@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.attacks.base import Situation
+from datadefense.attacks.base import Situation, imitation, seed_module
 from datadefense.attacks.schedule import Participant
 from datadefense.examples import Examples
 from datadefense.memory import empty_matrix
@@ -18,7 +18,10 @@ from datadefense.training import Bench
 
 @dataclass(frozen=True, slots=True)
 class TrainJob:
-    """Train one participant and write its update into row ``row`` of the matrix."""
+    """Train one participant and write its update into row ``row`` of the matrix.
+
+    ``stand_in`` is the number of the honest client that an attacker imitates; None: it attacks.
+    """
 
     index: int
     row: int
@@ -26,6 +29,7 @@ class TrainJob:
     attacker: tuple[int, int]
     num_examples: int
     has_previous: bool
+    stand_in: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +48,29 @@ Job = TrainJob | CountJob
 class Board:
     """Memory that all processes of a run share: what jobs read and where they write.
 
-    ``params`` is the global model, ``previous`` the one before it, ``updates`` one row a slot.
+    ``params`` is the global model, ``previous`` the one before it, ``updates`` one row a slot and,
+    behind these, one for each stand-in that attackers may want.
     """
 
     params: Float[Tensor, " dim"]
     previous: Float[Tensor, " dim"]
-    updates: Float[Tensor, "slots dim"]
+    updates: Float[Tensor, "rows dim"]
 
     @classmethod
     def of(cls, federation: Federation) -> "Board":
         """Allocate it in shared memory."""
-        dim, slots = federation.layout.dim, federation.clients_per_round
-        shapes = ((dim,), (dim,), (slots, dim))
+        dim = federation.layout.dim
+        rows = federation.clients_per_round + federation.stand_ins(attackers=1)
+        shapes = ((dim,), (dim,), (rows, dim))
         tensors = [torch.zeros(shape, dtype=federation.layout.dtype) for shape in shapes]
         for tensor in tensors:
             tensor.share_memory_()  # type: ignore[no-untyped-call]
         return cls(*tensors)
 
-    def rows(self, count: int) -> Float[Tensor, "count dim"]:
-        """Return a copy of the first rows, which may be kept: the next round writes over these."""
+    def rows(self, count: int, first: int = 0) -> Float[Tensor, "count dim"]:
+        """Return a copy of so many rows, which may be kept: the next round writes over these."""
         copied = empty_matrix(count, self.updates.shape[1], self.updates.dtype)
-        return copied.copy_(self.updates[:count])
+        return copied.copy_(self.updates[first : first + count])
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +126,12 @@ def _attack(job: TrainJob, federation: Federation, board: Board, bench: Bench) -
         training=federation.training.in_round(job.index),
         augment=federation.augment,
         seed=federation.seed,
+        first=federation.start,
     )
     loot = federation.loot.in_turn(federation.schedule.turn(job.index) + job.attacker[0])
-    board.updates[job.row].copy_(federation.attack.update(bench, loot, situation))
+    if job.stand_in is None:
+        update = federation.attack.update(bench, loot, situation)
+    else:
+        seed_module(situation, "imitation", job.stand_in)
+        update = imitation(bench, loot, situation, job.stand_in)
+    board.updates[job.row].copy_(update)

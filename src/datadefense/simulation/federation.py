@@ -63,6 +63,12 @@ class Federation:
             raise SettingsError("the schedule names attackers, but there is no attack")
         return people
 
+    def stand_ins(self, attackers: int) -> int:
+        """Return how many honest trainings of their own the attackers of a round want to see."""
+        if self.attack is None or attackers == 0:
+            return 0
+        return self.attack.stand_ins(self.clients_per_round - attackers)
+
     def claim(self, person: Participant) -> Any:
         """Return how many examples a participant claims: an attacker may say anything at all."""
         if person.attacks and self.attack is not None and self.loot is not None:

@@ -1,8 +1,8 @@
 """Simulate: a generator of rounds, from the schedule to the new model and its scores."""
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
 from jaxtyping import Float
@@ -12,11 +12,12 @@ from datadefense.attacks.base import counted
 from datadefense.attacks.schedule import Participant
 from datadefense.defended_round import defend
 from datadefense.defenses.base import Defense
-from datadefense.gate import Admission, Gate
+from datadefense.gate import Gate
 from datadefense.plain import plain_json
 from datadefense.round import StateT
 from datadefense.server import Server
 from datadefense.simulation.clients import CountJob, TrainJob
+from datadefense.simulation.collusion import Trained, collude
 from datadefense.simulation.federation import Federation
 from datadefense.simulation.workers import Workers
 
@@ -29,7 +30,9 @@ class RoundRecord:
     """What happened in a round, as plain values; one line of ``rounds.jsonl``.
 
     Seconds of training, defense and evaluation pass one after the other; those of the attack are
-    what attackers' own training took, which is a part of training. What is not finite is None.
+    what attackers' own training and choosing took, which is a part of training. ``attack`` has
+    figures of attackers who agree on what they send (``"evasion_budget"``). What is not finite is
+    None.
     """
 
     round: int
@@ -41,6 +44,7 @@ class RoundRecord:
     ma_percent: float | None
     asr_percent: float | None
     seconds: dict[str, float] = field(default_factory=dict)
+    attack: dict[str, float] = field(default_factory=dict)
 
     def known_weights(self) -> dict[int | str, float]:
         """Return the weights that are numbers, by client; none of a rule without weights."""
@@ -84,7 +88,27 @@ def simulate(
         index = progress.round + 1
         people = federation.participants(index)
         clock = _Clock()
-        admission = _collect(federation, pool, progress, people, clock)
+        trained = _train(federation, pool, progress, people, clock)
+        facts: dict[str, float] = {}
+        if any(person.attacks for person in people):
+            clock.start()
+            facts = collude(
+                federation,
+                trained,
+                progress.params,
+                defense=defense,
+                state=progress.state,
+                server=server,
+            )
+            clock.add("training", "attack")
+        admission = Gate(federation.layout).screen(
+            index,
+            progress.params,
+            trained.updates,
+            trained.claims,
+            [person.client_id for person in people],
+        )
+        del trained  # its matrix is large: from here on only the round has it
         clock.start()
         result = defend(defense, progress.state, admission, progress.params, server)
         clock.stop("defense")
@@ -106,6 +130,7 @@ def simulate(
             ma_percent=accuracy,
             asr_percent=success,
             seconds=clock.seconds,
+            attack=facts,
         )
         yield record, progress
 
@@ -127,36 +152,31 @@ def evaluate(
     return accuracy / len(federation.test), success / len(federation.backdoor_test)
 
 
-def _collect(
+def _train(
     federation: Federation,
     pool: Workers,
     progress: Progress[Any],
     people: tuple[Participant, ...],
     clock: "_Clock",
-) -> Admission:
-    """Let everybody train, and let the gate judge what they send and what they claim.
-
-    The round is built of what the gate has passed, and its matrix is the defense's to keep.
-    """
+) -> Trained:
+    """Let everybody train. The matrix is a copy, for a defense to keep."""
     index = progress.round + 1
     claims = [federation.claim(person) for person in people]
     pool.board.params.copy_(progress.params)
     pool.board.previous.copy_(progress.previous)
     jobs = train_jobs(federation, index, people)
     jobs.sort(key=lambda job: -counted(claims[job.row]))
+    extra = stand_in_jobs(federation, jobs)
     clock.start()
-    answers = pool.run(jobs)
+    answers = pool.run([*jobs, *extra])
     clock.stop("training")
     clock.seconds["attack"] = sum(
-        answer.seconds for answer, job in zip(answers, jobs, strict=True) if job.person.attacks
+        answer.seconds
+        for answer, job in zip(answers, [*jobs, *extra], strict=True)
+        if job.person.attacks
     )
-    return Gate(federation.layout).screen(
-        index,
-        progress.params,
-        pool.board.rows(len(people)),
-        claims,
-        [person.client_id for person in people],
-    )
+    updates, stand_ins = pool.board.rows(len(people)), pool.board.rows(len(extra), len(people))
+    return Trained(index, people, claims, updates, stand_ins)
 
 
 def train_jobs(
@@ -178,6 +198,18 @@ def train_jobs(
     ]
 
 
+def stand_in_jobs(federation: Federation, jobs: Sequence[TrainJob]) -> list[TrainJob]:
+    """Return the jobs of the round's first attacker as honest clients, behind all other rows."""
+    attackers = [job for job in jobs if job.person.attacks]
+    first = min(attackers, key=lambda job: job.attacker, default=None)
+    if first is None:
+        return []
+    return [
+        replace(first, row=len(jobs) + number, stand_in=number)
+        for number in range(federation.stand_ins(len(attackers)))
+    ]
+
+
 class _Clock:
     """Seconds by name."""
 
@@ -190,3 +222,8 @@ class _Clock:
 
     def stop(self, name: str) -> None:
         self.seconds[name] = time.perf_counter() - self._started
+
+    def add(self, *names: str) -> None:
+        more = time.perf_counter() - self._started
+        for name in names:
+            self.seconds[name] += more

@@ -1,0 +1,58 @@
+"""Drip: patient attackers who know the defense, its promise to hold included."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from datadefense.attacks.adaptive import FLOOR, KnowsTheDefense, guess_on
+from datadefense.attacks.base import Loot, Situation
+from datadefense.examples import Examples
+from datadefense.settings import number, setting
+from datadefense.training import Bench, Loss
+
+
+@dataclass(frozen=True, slots=True)
+class Drip(KnowsTheDefense):
+    r"""Take in what a round forgives, and never know more of the poison than the hold allows.
+
+    To the loss of `KnowsTheDefense` a third price is added,
+
+    .. math:: w \frac{[S(\phi) - S(\phi_0) - \mathrm{slack}]_+}{S(\phi_0) + \mathrm{slack} + 0.1}
+
+    with S the mean probability that a model gives the labels of the guessed poison, and
+    :math:`\phi_0` the model before the first round: what
+    `datadefense.defenses.datadefense.hold` limits. The other two prices are shares of a loss,
+    about 1 where all is learned; this one is a share of what may be known, so that a step beyond
+    the limit costs as much as the classes could gain by it. Below the limit it is 0 and the
+    attacker is `KnowsTheDefense`.
+    """
+
+    slack: float = setting(0.03, "what it dares to know of the poison beyond the first model")
+
+    def __post_init__(self) -> None:
+        KnowsTheDefense.__post_init__(self)
+        number("slack", self.slack, minimum=0, maximum=1)
+
+    def loss(self, bench: Bench, loot: Loot, situation: Situation) -> Loss:
+        """Return the loss with the price of being noticed in the round and over all rounds."""
+        _, poison = guess_on(bench, loot)
+        bench.load(situation.first)
+        bench.module.eval()
+        with torch.no_grad():
+            first = float(known(bench.module, poison))
+        bench.load(situation.start)
+        in_the_round = KnowsTheDefense.loss(self, bench, loot, situation)
+        limit = first + self.slack
+
+        def patient(module: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
+            beyond = (known(module, poison) - limit).relu() / (limit + FLOOR)
+            return in_the_round(module, inputs, labels) + self.weight * beyond
+
+        return patient
+
+
+def known(module: nn.Module, poison: Examples) -> Tensor:
+    """Return what a model knows of the poison: the mean probability of its labels."""
+    logits: Tensor = module(poison.inputs)
+    return logits.softmax(1).gather(1, poison.labels[:, None]).mean()
