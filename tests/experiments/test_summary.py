@@ -4,6 +4,7 @@ import pytest
 
 from datadefense.experiments.summary import (
     attacker_weights,
+    evasion_budget,
     honest_weights,
     lifespan,
     seconds,
@@ -56,6 +57,13 @@ def test_weights_of_attackers_and_of_the_others():
 )
 def test_lifespan(rates, last, expected):
     assert lifespan([record(i + 1, rate) for i, rate in enumerate(rates)], last) == expected
+
+
+def test_the_evasion_budget_is_a_mean_over_rounds_that_have_one():
+    told = [{"evasion_budget": 2.0, "step": 1.0}, {}, {"evasion_budget": 0.0, "step": 0.0}]
+    records = [replace(record(index + 1), attack=facts) for index, facts in enumerate(told)]
+    assert evasion_budget(records) == 1.0
+    assert evasion_budget([record(1), record(2)]) is None
 
 
 def test_seconds_and_rates():

@@ -82,6 +82,19 @@ def test_nodes_give_the_very_bits_of_our_own_workers(setting, builtin):
     assert pool.peak_memory_mb() is None
 
 
+@pytest.mark.parametrize("knowledge", ["rule", "everything"])
+def test_attackers_who_call_the_defense_do_so_with_nodes_too(knowledge):
+    """The nodes train, stand-ins included; the defense is called where it is, on the server."""
+    chosen = quick(
+        attack="oracle", knowledge=knowledge, defense="multi-krum", clients_per_round=6, attackers=2
+    )
+    case = (chosen, *assemble(chosen))
+    expected = rounds_of(case, Pool(case[1]), 1)
+    pool = pool_of(case, dict.fromkeys(range(3), working))
+    same(rounds_of(case, pool, 1), expected)
+    assert "evasion_budget" in expected[0][0].attack
+
+
 @pytest.mark.parametrize("bad", [None, failing(), lambda m: reply(m, {"update": torch.ones(2)})])
 def test_what_a_node_does_not_answer_goes_to_another(setting, builtin, bad):
     pool = pool_of(setting, {1: working, 2: bad, 3: working})

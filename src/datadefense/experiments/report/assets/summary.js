@@ -94,6 +94,7 @@ function tilesOf({ figures }) {
     attacker_weight_mean: weight,
     honest_excluded_percent: excluded,
     detector_hits_percent: hits,
+    evasion_budget: budget,
   } = figures;
   return [
     tile(
@@ -117,6 +118,9 @@ function tilesOf({ figures }) {
     hits == null
       ? null
       : tile("Poison found", percent(hits), "of the poisoned examples were marked"),
+    budget == null
+      ? null
+      : tile("Evasion budget", shortNumber(budget), "largest step that got through"),
     tile("Time", `${shortNumber(figures.seconds_per_round)} s`, "a round"),
   ].filter(Boolean);
 }
