@@ -238,7 +238,7 @@ def between(value, low, high):
     return max(low, min(high, value))
 
 
-def faults(clean, poison, distance, released, usual):
+def faults(clean, poison, distance, released, usual, *, excuses=(2, 0.25)):
     """``released``: the old model's losses on clean and on poisoned points."""
     released_clean, released_poison = released
     worse = [(loss - released_clean) / (released_clean + 0.1) for loss in clean]
@@ -250,8 +250,8 @@ def faults(clean, poison, distance, released, usual):
         allowed = max(allowed, lower_median(distance))
     return [
         [
-            max(0.0, w - between(quarter_below(worse), 0, 2)),
-            max(0.0, d - between(quarter_below(learned), 0, 0.25)),
+            max(0.0, w - between(quarter_below(worse), 0, excuses[0])),
+            max(0.0, d - between(quarter_below(learned), 0, excuses[1])),
             max(0.0, far / allowed - 1) if allowed > 0 else 1e6 * (far > 0),
         ]
         for w, d, far in zip(worse, learned, distance, strict=True)

@@ -10,7 +10,7 @@ from itertools import product
 ENGINE = 1
 """Data, partition, schedule, training, evaluation, and the defaults of `Experiment`."""
 ATTACKS: Mapping[str, int] = {"adaptive": 3}
-DEFENSES: Mapping[str, int] = {"datadefense": 4, "datadefense-learned": 3}
+DEFENSES: Mapping[str, int] = {"datadefense": 5, "datadefense-learned": 3}
 """By name; 1 where none is given."""
 
 

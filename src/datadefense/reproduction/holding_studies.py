@@ -23,6 +23,20 @@ ORDINARY = {
     ("40 %", "20 %"): _shares("0.4", "0.2"),
 }
 """Malicious clients, and the share of their examples that is poisoned."""
+PAPER_SETUPS = (
+    "cifar10-trigger",
+    "cifar10-southwest",
+    "cifar10-label-flip",
+    "cifar100-trigger",
+    "emnist-ardis",
+    "sentiment-yl",
+)
+VIEWS = {
+    "cifar10-trigger": ("same", "recoloured", "larger", "corner", "triggers", "relabelled-any"),
+    "cifar10-southwest": ("same", "relabelled", "relabelled-any"),
+    "digits-edge": ("same", "relabelled", "relabelled-any"),
+}
+"""What the server holds in place of the attackers' poison."""
 
 
 def _poisoners(scale: str) -> Iterator[Point]:
@@ -30,7 +44,7 @@ def _poisoners(scale: str) -> Iterator[Point]:
         for defense in RULES:
             labels = ("digits-edge", malicious, poisoned, defense)
             yield point_of(scale, labels, "digits-edge", {**LONG, **changes, "defense": defense})
-    for setup in ("cifar10-trigger", "cifar10-southwest"):
+    for setup in PAPER_SETUPS:
         for defense in RULES:
             changes = {**ORDINARY["20 %", "20 %"], "rounds": "45", "defense": defense}
             yield point_of(scale, (setup, "20 %", "20 %", defense), setup, changes)
@@ -81,11 +95,24 @@ def _parts(scale: str) -> Iterator[Point]:
             "the default": {},
             "without hold": {"defense.slack": "1"},
             "without learned_poison": {"defense.learned_poison": "0"},
-            "without worse_on_clean": {"defense.worse_on_clean": "0"},
             "without moved_far": {"defense.moved_far": "0"},
         }.items():
             of_run = {**changes, "defense": DEFAULT, **setting}
             yield point_of(scale, (words, form), "digits-edge", of_run)
+
+
+def _unlike(scale: str) -> Iterator[Point]:
+    for setup, views in VIEWS.items():
+        length = {"rounds": "45"} if setup != "digits-edge" else LONG
+        for view in views:
+            changes = {**ORDINARY["20 %", "20 %"], **length, "poison_view": view}
+            yield point_of(scale, (setup, view), setup, {**changes, "defense": DEFAULT})
+
+
+def _calm(scale: str) -> Iterator[Point]:
+    for defense in ("fedavg", DEFAULT):
+        changes = {**LONG, "rounds": "300", "attack": "none", "defense": defense}
+        yield point_of(scale, (defense,), "digits-edge", changes)
 
 
 HOLDING = (
@@ -110,6 +137,13 @@ HOLDING = (
         ("Dirichlet alpha", "attack", "defense"),
         _heterogeneous,
     ),
+    Study(
+        "unlike",
+        "ordinary poisoners whose poison is not in the set: what may stand there instead?",
+        ("setup", "the server's poison"),
+        _unlike,
+    ),
+    Study("calm", "300 rounds in which nobody attacks: what does it cost?", ("defense",), _calm),
     Study("parts", "what does each part of the default do?", ("attack", "form"), _parts),
 )
 """Studies of what the default promises."""

@@ -10,8 +10,7 @@ from tests.defenses.datadefense import sets, toys
 
 from datadefense import Examples, Server
 from datadefense.defenses import DataDefense
-from datadefense.defenses.datadefense.algorithm import NOTHING_SURE
-from datadefense.defenses.datadefense.faults import NAMES
+from datadefense.defenses.datadefense.algorithm import FAULTS, NOTHING_SURE
 from datadefense.defenses.datadefense.hold import HALVINGS
 from datadefense.defenses.datadefense.sure_poison import FEWEST, PRIOR
 from datadefense.defenses.datadefense.usual_distance import MEMORY
@@ -29,7 +28,7 @@ def slow_round(defense, state, round, server):
     """Weights, model, distances, who is sure: Python loops from beginning to end."""
     owned, start = server.defense_set, round.global_params
     labels, known = owned.examples.labels.tolist(), owned.known_clean.tolist()
-    first = [state.first_margins[one] for one in owned.ids]
+    first = [state.first_margins[name] for name in sets.names(owned)]
     flags = sets.slow_sure_poison(
         first,
         labels,
@@ -48,8 +47,7 @@ def slow_round(defense, state, round, server):
         return [-math.log(sets.probability(logits[i], labels[i])) for i in part]
 
     def means(params):
-        poison = oracles.mean_without_rises(losses(params, sure), losses(start, sure))
-        return [oracles.mean(losses(params, rest)), poison]
+        return [oracles.mean(losses(params, part)) for part in (rest, sure)]
 
     def knows(params):
         return sets.success(server.predict, params, owned.examples, sure)
@@ -60,19 +58,21 @@ def slow_round(defense, state, round, server):
     models = [start + update for update in round.updates]
     distances = [oracles.norm(update) for update in round.updates.tolist()]
     usual = oracles.middle(state.distances) if state.distances else math.inf
-    f = oracles.faults(*oracles.columns(map(means, models)), distances, means(start), usual)
-    theta = [getattr(defense, name) for name in NAMES]
+    per_client = oracles.columns(map(means, models))
+    f = oracles.faults(*per_client, distances, means(start), usual, excuses=(0, 0))
+    f = [row[1:] for row in f]
+    theta = [defense.learned_poison, defense.moved_far]
     costs = [[t * fault for t, fault in zip(theta, row, strict=True)] for row in f]
     scores = [1 - max(row) for row in costs]
     share = sum(score > 0 for score in scores) / len(scores)
     weights, _, step = sets.slow_hold(
-        [share * weight for weight in oracles.relu_importance(scores)],
+        [min(1, 2 * share) * weight for weight in oracles.relu_importance(scores)],
         [knows(model) for model in models],
         lambda weights: knows(averaged(weights)),
         max(reference + defense.slack, knows(start)),
         HALVINGS,
     )
-    blameless = [d for d, row in zip(distances, costs, strict=True) if max(row[:2]) < 1 and d > 0]
+    blameless = [d for d, row in zip(distances, costs, strict=True) if row[0] < 1 and d > 0]
     past = [*state.distances, oracles.lower_median(blameless)] if blameless else state.distances
     return weights, averaged(weights), step, past, sure
 
@@ -117,7 +117,8 @@ def test_who_learned_the_sure_poison_loses_its_weight_and_the_others_keep_theirs
     result = one_round(toys.attacked_round(10, attackers))
     assert set(sets.POISONED) <= set(result.report["marked"])
     assert result.weights[:attackers].tolist() == [0] * attackers
-    assert result.weights[attackers:].tolist() == pytest.approx([0.1] * (10 - attackers), rel=0.1)
+    each = min(1 / (10 - attackers), 0.2)
+    assert result.weights[attackers:].tolist() == pytest.approx([each] * (10 - attackers), rel=0.1)
     assert all(result.report["reasons"][:attackers])
 
 
@@ -227,7 +228,7 @@ def test_no_update_buys_many_passes(kind, clients):
 def test_evidence_and_reasons():
     defense, server, params = DataDefense(), sets.server(), toys.released()
     drip = [sets.towards_poison(params, share) for share in (0.05, 0.2, 0.4, 0.6)]
-    hidden = replace(defense, **dict.fromkeys(NAMES, 0.0))
+    hidden = replace(defense, **dict.fromkeys(FAULTS, 0.0))
     seen = set()
     for chosen, updates in (
         (defense, [*drip, *toys.attacked_round(8, 2).updates]),
@@ -238,10 +239,10 @@ def test_evidence_and_reasons():
         result = one_round(round, server, chosen)
         assert set(result.evidence) == {
             *("clean_loss", "poison_loss", "distance", "known_poison"),
-            *NAMES,
+            *FAULTS,
         }
         costs = [
-            [getattr(chosen, name) * float(result.evidence[name][j]) for name in NAMES]
+            [getattr(chosen, name) * float(result.evidence[name][j]) for name in FAULTS]
             for j in range(len(updates))
         ]
         for j, reason in enumerate(result.report["reasons"]):
@@ -251,7 +252,7 @@ def test_evidence_and_reasons():
                 continue
             name, value = reason.split()
             assert float(value) == pytest.approx(float(result.evidence[name][j]), rel=0.01)
-            assert name == "known_poison" or name == NAMES[costs[j].index(max(costs[j]))]
+            assert name == "known_poison" or name == FAULTS[costs[j].index(max(costs[j]))]
             seen.add(name)
     assert {"known_poison", "learned_poison"} <= seen
 
@@ -293,7 +294,7 @@ def test_claims_and_provenance_are_not_read():
         ({"slack": -0.1}, "slack must be >= 0, got -0.1"),
         ({"slack": 1.5}, "slack must be <= 1, got 1.5"),
         ({"slack": float("nan")}, "slack must be a finite number, got nan"),
-        *(({name: -1}, f"{name} must be >= 0, got -1") for name in NAMES),
+        *(({name: -1}, f"{name} must be >= 0, got -1") for name in FAULTS),
         ({"low_share": 0}, "low_share must be > 0, got 0"),
         ({"low_share": 1}, "low_share must be < 1, got 1"),
         ({"chance": -1}, "chance must be >= 0, got -1"),

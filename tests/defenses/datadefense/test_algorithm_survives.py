@@ -12,13 +12,14 @@ from tests.defenses.datadefense import sets, toys
 from datadefense import Examples, load_state, save_state
 from datadefense.defense_set import DefenseSet
 from datadefense.defenses import DataDefense
-from datadefense.defenses.datadefense.faults import NAMES
+from datadefense.defenses.datadefense import algorithm
+from datadefense.defenses.datadefense.algorithm import FAULTS
 from datadefense.defenses.datadefense.on_the_set import WORST
 from datadefense.defenses.datadefense.sure_poison import FEWEST
 from datadefense.rng import generator
 from datadefense.testing import toy_round, toy_server
 
-NO_FAULTS = dict.fromkeys(NAMES, 0.0)
+NO_FAULTS = dict.fromkeys(FAULTS, 0.0)
 """Settings under which nothing but the hold stands between the clients and the model."""
 DEFENSES = [DataDefense(), DataDefense(**NO_FAULTS), DataDefense(slack=0.0, **NO_FAULTS)]
 steps = st.tuples(st.sampled_from(sets.KINDS), st.integers(1, 8), st.integers(0, 10**6))
@@ -167,10 +168,44 @@ def test_a_set_that_grows_and_is_marked_anew_keeps_its_references():
     result = run.play(toys.attacked_round(8, 2).updates, sets.server(grown))
     assert set(sets.POISONED) <= set(result.report["marked"])
     kept = result.state.first_margins
-    assert {one: kept[one] for one in old.ids} == first
+    assert {name: kept[name] for name in sets.names(old)} == first
     smaller = old.take(torch.arange(20, 120))
     result = run.play(toys.attacked_round(8, 2).updates, sets.server(smaller))
-    assert result.state.first_margins == {one: first[one] for one in smaller.ids}
+    assert result.state.first_margins == kept
+
+
+def test_an_example_that_comes_back_is_judged_by_the_first_model():
+    """The poison leaves the set, the model learns it, the poison comes back: it is sure still."""
+    run = watched()
+    clean = sets.server(sets.owned().mark(sets.owned().ids, clean=True).take(torch.arange(80)))
+    for _ in range(6):
+        run.play(toys.attacked_round(8, 8).updates, clean)
+    known = sets.success(toys.predict, run.params, sets.owned().examples, sets.POISONED)
+    assert known > 0.5
+    result = run.play(toys.attacked_round(8, 2).updates, sets.server())
+    assert set(sets.POISONED) <= set(result.report["marked"])
+
+
+def test_no_more_than_so_many_margins_of_absent_examples_are_remembered(monkeypatch):
+    monkeypatch.setattr(algorithm, "REMEMBERED", 30)
+    run, pool = watched(owned=POOL), POOL
+    for start in range(0, 120, 20):
+        part = pool.take(torch.arange(start, start + 20))
+        state = run.defense.aggregate(
+            run.state,
+            toys.round_of(toys.attacked_round(4, 0).updates, 1, run.params),
+            sets.server(part),
+        ).state
+        run.state = replace(state, first_margins=dict(state.first_margins))
+        assert set(sets.names(part)) <= set(state.first_margins)
+    newer = toys.defense_set(5, 5, 3, seed=77)
+    state = run.defense.aggregate(
+        run.state,
+        toys.round_of(toys.attacked_round(4, 0).updates, 2, run.params),
+        sets.server(newer),
+    ).state
+    assert set(sets.names(newer)) <= set(state.first_margins)
+    assert len(state.first_margins) == 30 + len(newer)
 
 
 def test_a_model_that_fell_before_does_not_talk_the_set_out_of_what_is_sure():

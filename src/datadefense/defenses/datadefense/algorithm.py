@@ -12,11 +12,16 @@ from torch import Tensor
 from datadefense.defense_set import DefenseSet
 from datadefense.defenses.base import Defense, Promise
 from datadefense.defenses.datadefense.answers import Answers, Kept, answers_of, keep
-from datadefense.defenses.datadefense.faults import NAMES, Measured, faults, without_rises
+from datadefense.defenses.datadefense.faults import Measured, learned_poison, moved_far
 from datadefense.defenses.datadefense.hold import Held, hold
 from datadefense.defenses.datadefense.importance import PerClient, relu_importance
 from datadefense.defenses.datadefense.losses import PerExample
-from datadefense.defenses.datadefense.on_the_set import client_losses, defense_set_of, mean_loss
+from datadefense.defenses.datadefense.on_the_set import (
+    WORST,
+    client_losses,
+    defense_set_of,
+    mean_loss,
+)
 from datadefense.defenses.datadefense.sure_poison import SurePoison, sure_poison, suspicion
 from datadefense.defenses.datadefense.usual_distance import remembered
 from datadefense.defenses.krum import krum_scores
@@ -26,13 +31,21 @@ from datadefense.round import Aggregate, Round
 from datadefense.server import Server
 from datadefense.settings import number, setting, whole
 
+FAULTS = ("learned_poison", "moved_far")
+"""What speaks against a client, in the order of the columns."""
+FARTHEST, BROKEN = "farthest from the others (Krum score)", "its loss is not finite, or huge"
+"""Why a client is out of a round, whatever its faults."""
+REMEMBERED = 100_000
+"""Most first margins that are remembered, beside those of the set."""
 NOTHING_SURE = "no example is surely poisoned: the farthest updates are left out instead"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DataDefenseState:
-    """What is remembered: usual distances, and the first margin of each example.
+    """What is remembered: usual distances, and the first margin of each example and label.
 
+    Those of examples that have left the set are remembered too, lest one that comes back be judged
+    by a model that has learned it meanwhile; the oldest go when there are more than `REMEMBERED`.
     ``kept`` saves work and changes nothing: what the model that was made last gives on the set.
     """
 
@@ -47,23 +60,24 @@ class DataDefense(Defense[DataDefenseState]):
 
     In a round: (1) the examples that are surely poisoned are those whose labels the *first* model
     found absurd, piled up under one label (`sure_poison`); (2) every client's model is tried on the
-    defense set and its `faults` against the released model are taken; (3) its worst fault decides,
+    defense set: how much it learned of the sure poison, and how far it moved, are its `faults`
+    (one whose loss on some example is not finite, or huge, is left out); (3) its worst fault
+    decides,
 
     .. math:: r_j = \mathrm{ReLU}\bigl(1 - \max_i \theta_i f_{ji}\bigr), \qquad
-        C_j = \frac{\#\{r > 0\}}{n} \frac{r_j}{\sum_k r_k}, \qquad
+        C_j = \min\Bigl(1, \frac{2\,\#\{r > 0\}}{n}\Bigr) \frac{r_j}{\sum_k r_k}, \qquad
         \bar\phi^t = \bar\phi^{t-1} + \sum_j C_j (\phi_j - \bar\phi^{t-1})
 
-    (Eq. 2 and 3 with fixed theta; who is left out counts as one who sent no change, so that a round
-    in which few are left does not rest on these few alone); (4) `hold`: with S the mean probability
-    of the sure poison's labels, the model is released only if
+    (Eq. 2 and 3 with fixed theta; the step is whole while half of the clients count, and shorter
+    below that, so that a round does not rest on the few that are left); (4) `hold`: with S the mean
+    probability of the sure poison's labels, the model is released only if
 
     .. math:: S(\bar\phi^t) \le \max\bigl(S(\bar\phi^0) + \mathrm{slack},\ S(\bar\phi^{t-1})\bigr)
 
     else clients that know most of it are left out, the step is shortened, or the old model stays.
     The reference is the first model's, so no patience moves it; the second term only matters when
     the set has changed. Where nothing is surely poisoned there is nothing to hold, and the
-    ``num_malicious`` updates with the worst Krum scores are left out instead (n is then of the
-    others).
+    ``num_malicious`` updates with the worst Krum scores are left out instead.
 
     Weights do not depend on the claimed numbers of examples. Differs from the paper in all but its
     data and its features: see ``docs/deviations.md``. With the learned detector and importance:
@@ -77,7 +91,6 @@ class DataDefense(Defense[DataDefenseState]):
     slack: float = setting(
         0.03, "most that the model may know of the sure poison beyond the first model; 1: no limit"
     )
-    worse_on_clean: float = setting(0.15, "theta of getting worse on clean examples; 0: no fault")
     learned_poison: float = setting(1.5, "theta of learning the sure poison; 0: no fault")
     moved_far: float = setting(0.2, "theta of moving further than the others; 0: no fault")
     low_share: float = setting(0.1, "share of the known clean examples that count as low too")
@@ -91,7 +104,7 @@ class DataDefense(Defense[DataDefenseState]):
 
     def __post_init__(self) -> None:
         number("slack", self.slack, minimum=0, maximum=1)
-        for name in NAMES:
+        for name in FAULTS:
             number(name, getattr(self, name), minimum=0)
         number("low_share", self.low_share, above=0, below=1)
         number("chance", self.chance, minimum=0, maximum=1)
@@ -101,7 +114,7 @@ class DataDefense(Defense[DataDefenseState]):
         """Remember what the first model makes of each example."""
         owned = defense_set_of(server, self.name)
         given = answers_of(server, params, owned.examples, {})
-        first = dict(zip(owned.ids, given.margins.tolist(), strict=True))
+        first = dict(zip(_names(owned), given.margins.tolist(), strict=True))
         return DataDefenseState((), first, keep(params, owned.examples, given))
 
     def aggregate(
@@ -111,13 +124,14 @@ class DataDefense(Defense[DataDefenseState]):
         owned = defense_set_of(server, self.name, least=0)
         released = answers_of(server, round.global_params, owned.examples, state.kept)
         first_margins = _first_margins(state, owned, released)
-        first = torch.tensor(list(first_margins.values()))
+        first = torch.tensor([first_margins[name] for name in _names(owned)])
         poison = self._sure_poison(first, owned)
         losses = client_losses(server, round, owned)
         measured = _measure(state, round, released, losses, poison)
-        f = faults(measured) * torch.tensor([True, len(poison) > 0, True])
-        far = self._farthest(round) if not len(poison) else []
-        C = self._weights(f, far)
+        f = torch.stack([learned_poison(measured), moved_far(measured)], dim=1).clamp(min=0)
+        out = dict.fromkeys(self._farthest(round), FARTHEST) if not len(poison) else {}
+        out |= dict.fromkeys((losses >= WORST).any(1).nonzero().flatten().tolist(), BROKEN)
+        C = self._weights(f, out)
         known_by, before = poison.known_by(losses), float(poison.known_by(released.losses[None]))
         held = hold(
             lambda weights: add_weighted(round.global_params, weights, round.updates),
@@ -129,7 +143,7 @@ class DataDefense(Defense[DataDefenseState]):
         )
         given = answers_of(server, held.params, owned.examples, {})
         theta = self._theta()
-        blameless = (f[:, :2] * theta[:2]).amax(1) < 1
+        blameless = (f[:, 0] * theta[0] < 1) & (losses < WORST).all(1)
         return Aggregate(
             held.params,
             DataDefenseState(
@@ -143,20 +157,20 @@ class DataDefense(Defense[DataDefenseState]):
                 "poison_loss": mean_loss(losses, poison.marked),
                 "distance": measured.distance,
                 "known_poison": known_by,
-                **{name: f[:, place] for place, name in enumerate(NAMES)},
+                **{name: f[:, place] for place, name in enumerate(FAULTS)},
             },
             {
                 "gamma": [float(f"{s:.4g}") for s in suspicion(first, owned.known_clean).tolist()],
                 "marked": poison.marked.nonzero().flatten().tolist(),
-                "reasons": _reasons(f, theta, known_by, held, far),
+                "reasons": _reasons(f, theta, known_by, held, out),
                 "released_clean_loss": measured.released_clean,
                 "released_poison_loss": measured.released_poison,
                 **self._promise(held, poison, limit),
             },
         )
 
-    def _theta(self) -> Float64[Tensor, " 3"]:
-        return torch.tensor([getattr(self, name) for name in NAMES], dtype=torch.float64)
+    def _theta(self) -> Float64[Tensor, " 2"]:
+        return torch.tensor([self.learned_poison, self.moved_far], dtype=torch.float64)
 
     def _sure_poison(self, first: PerExample, owned: DefenseSet) -> SurePoison:
         marked = sure_poison(
@@ -176,11 +190,11 @@ class DataDefense(Defense[DataDefenseState]):
         scores = krum_scores(squared_distances(round.updates), out)
         return scores.sort(stable=True).indices[-out:].tolist()
 
-    def _weights(self, f: Float64[Tensor, "clients 3"], far: list[int]) -> PerClient:
-        """Return Eq. 3 of the worst fault, times the share of clients that count; ``far``: 0."""
+    def _weights(self, f: Float64[Tensor, "clients 2"], out: Mapping[int, str]) -> PerClient:
+        """Return Eq. 3 of the worst fault, less where fewer than half count; 0 for who is out."""
         scores = 1 - (f * self._theta()).amax(1)
-        scores[far] = 0.0
-        return relu_importance(scores) * (int((scores > 0).sum()) / (len(scores) - len(far)))
+        scores[list(out)] = 0.0
+        return relu_importance(scores) * min(1.0, 2 * int((scores > 0).sum()) / len(scores))
 
     def _promise(self, held: Held, poison: SurePoison, limit: float) -> dict[str, Any]:
         """Return what the report says of the promise: what is known, what was allowed and done."""
@@ -214,7 +228,7 @@ def _measure(
     sure = poison.marked
     return Measured(
         clean=mean_loss(losses, ~sure),
-        poison=without_rises(losses[:, sure], released.losses[sure]),
+        poison=mean_loss(losses, sure),
         distance=norms(round.updates),
         released_clean=float(mean_loss(released.losses[None], ~sure)),
         released_poison=float(mean_loss(released.losses[None], sure)),
@@ -222,33 +236,44 @@ def _measure(
     )
 
 
+def _names(owned: DefenseSet) -> list[str]:
+    """Return what an example is known by: its label and its id. With another label it is new."""
+    labels = owned.examples.labels.tolist()
+    return [f"{label} {one}" for label, one in zip(labels, owned.ids, strict=True)]
+
+
 def _first_margins(
     state: DataDefenseState, owned: DefenseSet, released: Answers
 ) -> dict[str, float]:
-    """Return the first margin of each example that the set has now; new ones get today's."""
-    known: Mapping[str, float] = state.first_margins
-    now = zip(owned.ids, released.margins.tolist(), strict=True)
-    return {one: known.get(one, margin) for one, margin in now}
+    """Return the first margin of each example so far; new ones get today's."""
+    known = state.first_margins
+    today = dict(zip(_names(owned), released.margins.tolist(), strict=True))
+    new = {name: margin for name, margin in today.items() if name not in known}
+    if not new:
+        return known
+    absent = [name for name in known if name not in today]
+    forgotten = set(absent[: max(0, len(absent) - REMEMBERED)])
+    return {name: margin for name, margin in known.items() if name not in forgotten} | new
 
 
 def _reasons(
-    f: Float64[Tensor, "clients 3"],
+    f: Float64[Tensor, "clients 2"],
     theta: Tensor,
     known_by: PerClient,
     held: Held,
-    far: list[int],
+    out: Mapping[int, str],
 ) -> list[str]:
     """Return what cost each client weight: distance, what it knows of the poison, a fault."""
     costs = f * theta
     places = costs.argmax(1).tolist()
     reasons = []
     for row, place in enumerate(places):
-        if row in far:
-            reasons.append("farthest from the others (Krum score)")
+        if row in out:
+            reasons.append(out[row])
         elif bool(held.left_out[row]):
             reasons.append(f"known_poison {float(known_by[row]):.3g}")
         elif float(costs[row, place]) > 0:
-            reasons.append(f"{NAMES[place]} {float(f[row, place]):.3g}")
+            reasons.append(f"{FAULTS[place]} {float(f[row, place]):.3g}")
         else:
             reasons.append("")
     return reasons

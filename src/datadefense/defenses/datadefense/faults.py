@@ -2,11 +2,11 @@
 
 The paper's three features in a form that an attacker cannot turn round. Each is one-sided: 0 is "no
 fault", and nothing that a model does earns it a bonus (a blown-up model has a huge loss on poisoned
-points too). Each is relative: to the model that the clients started from and, where the whole round
-goes one way, to the round's lower quartile. Attackers can raise it only if they are three in four,
-and even then no more than a stated excuse is granted; one in four can lower it, by hardly moving,
-which is why distances are free up to what was usual before or, while nothing is, up to the round's
-median.
+points too). Each is relative: to the model that the clients started from and, in the learned form,
+where the whole round goes one way, to the round's lower quartile. Attackers can raise it only if
+they are three in four, and even then no more than a stated excuse is granted; one in four can lower
+it, by hardly moving, which is why distances are free up to what was usual before or, while nothing
+is, up to the round's median.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from torch import Tensor
 from datadefense.defenses.datadefense.importance import PerClient
 
 NAMES = ("worse_on_clean", "learned_poison", "moved_far")
-"""The faults, in the order of their columns."""
+"""The learned form's faults, in the order of their columns; the default has the last two."""
 FLOOR = 0.1
 """Nats added to a loss before something is divided by it."""
 EXCUSES = (2.0, 0.25)
@@ -35,7 +35,7 @@ LEAST_OF_THE_PAST, MOST_OF_THE_PAST = 1.5, 3.0
 class Measured:
     """Mean losses on D_dc and D_dp of each client and of the released model, and distances.
 
-    ``poison`` is `without_rises`.
+    ``poison`` is `without_rises` in the learned form.
     ``usual_distance`` is what clients have moved in rounds before; infinite in the first.
     """
 
@@ -71,31 +71,42 @@ def faults(
 ) -> Float64[Tensor, "clients 3"]:
     r"""Return how far each client got worse on clean points, learned poisoned labels, moved away.
 
-    With :math:`\bar L` of the released model and :math:`q` the lower quartile of the round:
-
-    .. math::
-        w_j = \frac{L_{dc}(j) - \bar L_{dc}}{\bar L_{dc} + 0.1}, \quad
-        d_j = \frac{\bar L_{dp} - L_{dp}(j)}{\bar L_{dp} + 0.1}, \quad
-        a = 2\,q(\mathrm{dist})_{[1.5\,\mathrm{usual},\ 3\,\mathrm{usual}]}
-
-    (in the first round :math:`a = \max(2\,q(\mathrm{dist}), \mathrm{median}(\mathrm{dist}))`)
+    With :math:`q` the lower quartile of the round:
 
     .. math::
         f_j = \mathrm{ReLU}\bigl[\,w_j - q(w)_{[0, 2]},\quad d_j - q(d)_{[0, 1/4]},\quad
-        \mathrm{dist}_j / a - 1\,\bigr]
+        m_j\,\bigr]
     """
-    worse = (measured.clean - measured.released_clean) / (measured.released_clean + FLOOR)
-    learned = (measured.released_poison - measured.poison) / (measured.released_poison + FLOOR)
-    allowed = _free_distance(measured)
-    further = measured.distance / allowed - 1 if allowed > 0 else (measured.distance > 0) * 1e6
+    worse, learned = worse_on_clean(measured), learned_poison(measured)
     return torch.stack(
         [
             worse - lower_quartile(worse).clamp(0, excuses[0]),
             learned - lower_quartile(learned).clamp(0, excuses[1]),
-            further,
+            moved_far(measured),
         ],
         dim=1,
     ).clamp(min=0)
+
+
+def worse_on_clean(measured: Measured) -> PerClient:
+    r"""Return :math:`w_j = (L_{dc}(j) - \bar L_{dc}) / (\bar L_{dc} + 0.1)`."""
+    return (measured.clean - measured.released_clean) / (measured.released_clean + FLOOR)
+
+
+def learned_poison(measured: Measured) -> PerClient:
+    r"""Return :math:`d_j = (\bar L_{dp} - L_{dp}(j)) / (\bar L_{dp} + 0.1)`: 1 is all of it."""
+    return (measured.released_poison - measured.poison) / (measured.released_poison + FLOOR)
+
+
+def moved_far(measured: Measured) -> PerClient:
+    r"""Return :math:`m_j = \mathrm{dist}_j / a - 1`, with a the distance that is free.
+
+    .. math:: a = 2\,q(\mathrm{dist})_{[1.5\,\mathrm{usual},\ 3\,\mathrm{usual}]}
+
+    In the first round :math:`a = \max(2\,q(\mathrm{dist}), \mathrm{median}(\mathrm{dist}))`.
+    """
+    allowed = _free_distance(measured)
+    return measured.distance / allowed - 1 if allowed > 0 else (measured.distance > 0) * 1e6
 
 
 def _free_distance(measured: Measured) -> float:
