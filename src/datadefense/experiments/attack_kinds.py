@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from datadefense.attacks.absent import SendsNothing
 from datadefense.attacks.adaptive import KnowsTheDefense
 from datadefense.attacks.base import Plain, Twist
 from datadefense.attacks.constrain import ConstrainAndScale
@@ -71,6 +72,10 @@ ATTACKS: Mapping[str, AttackKind] = {
     "idle": AttackKind(
         "no backdoor: hardly move, so that honest clients seem to go too far",
         twist=lambda _: HardlyMoves(),
+    ),
+    "absent": AttackKind(
+        "send nothing that counts: what a perfect defense would leave",
+        twist=lambda _: SendsNothing(),
     ),
 }
 """The attacks by name."""

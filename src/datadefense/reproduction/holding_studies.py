@@ -44,6 +44,10 @@ def _poisoners(scale: str) -> Iterator[Point]:
         for defense in RULES:
             labels = ("digits-edge", malicious, poisoned, defense)
             yield point_of(scale, labels, "digits-edge", {**LONG, **changes, "defense": defense})
+    for words, share in (("10 %", "0.1"), ("20 %", "0.2"), ("40 %", "0.4")):
+        labels = ("digits-edge", words, "-", "attackers absent")
+        changes = {**LONG, "attack": "absent", "malicious": share}
+        yield point_of(scale, labels, "digits-edge", changes)
     for setup in PAPER_SETUPS:
         for defense in RULES:
             changes = {**ORDINARY["20 %", "20 %"], "rounds": "45", "defense": defense}
