@@ -52,13 +52,15 @@ def test_the_guide(typed, tmp_path):
     write_mnist(tmp_path / "data", 420, 20)
     suspects(tmp_path / "suspects")
     commands = [line for block in blocks("sh") for line in block.splitlines()]
-    assert len(commands) == 8
+    assert len(commands) == 13
     out = {}
     for command in commands:
         program, *words = shlex.split(command, comments=True)
         assert program == "datadefense"
-        trains = "--setup" in words and {"show", "run"} & {*words}
-        ended = typed(*words, *(QUICK if trains else ()), *(ONE_ROUND if "run" in words else ()))
+        trains = "--setup" in words and {"show", "run", "suggest"} & {*words}
+        more = (*(QUICK if trains else ()), *(ONE_ROUND if "run" in words else ()))
+        more += ("--to", 1, "--steps", 150) if "inversion" in words else ()
+        ended = typed(*words, *more)
         assert ended.code == 0, ended.err
         out.setdefault("run" if "run" in words else words[1], ended.out)
     assert out["build"] == "wrote own: 282 examples, 56 known clean\n"
@@ -70,6 +72,9 @@ def test_the_guide(typed, tmp_path):
         notes = {row["id"]: (row["known_clean"], row["note"]) for row in csv.DictReader(file)}
     assert notes["x7030058eaf"] == ("yes", "a good five and a good seven")
     assert notes["x7f3f72806d"] == ("no", "a good five and a good seven")
+    for name in ("turned", "stamped", "disputed", "inverted"):
+        origins = read_defense_folder(tmp_path / name).provenance
+        assert sum(one.startswith("suggested: ") for one in origins) > 10
     reported = read_defense_folder(tmp_path / "reported")
     assert len(reported) == 406
     assert int(reported.known_clean.sum()) == 81
@@ -257,7 +262,7 @@ def test_help_without_torch():
         [sys.executable, "-c", code], check=False, capture_output=True, text=True
     )
     assert ended.returncode == 0, ended.stderr
-    for word in ("build", "show", "mark", "check"):
+    for word in ("build", "suggest", "show", "mark", "check"):
         assert word in ended.stdout
 
 

@@ -7,7 +7,7 @@ from datadefense.examples import Examples
 from datadefense.rng import generator
 from datadefense.settings import SettingsError
 from datadefense.suggestions.candidates import Candidates
-from datadefense.suggestions.relabelled import relabelled
+from datadefense.suggestions.relabelled import most_relabelled, relabelled
 
 
 def numbered(labels):
@@ -25,7 +25,7 @@ def by_hand(clean, sources, targets, count, draw):
             was = int(clean.labels[row])
             if wanted and row not in used and was != target and (not sources or was in sources):
                 used.add(row)
-                made.append((row, target, f"{was} labelled {target}"))
+                made.append((row, target, f"{was} as {target}"))
                 wanted -= 1
     return made
 
@@ -47,6 +47,24 @@ def test_as_by_hand(sources, targets, count, seed):
     assert len(made) == len(set(rows)) == count
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_the_most_there_can_be(seed):
+    """As many as it says are made, whatever the classes, and not one more."""
+    draw = generator(seed, "classes")
+    clean = numbered(torch.randint(4, (30,), generator=draw).tolist())
+    sources = torch.randperm(4, generator=draw)[:3].tolist()
+    targets = torch.randperm(5, generator=draw)[:2].tolist()
+    most = most_relabelled(clean, sources, targets)
+    counts = [
+        len([one for one in clean.labels.tolist() if one in sources and one != target])
+        for target in targets
+    ]
+    assert most == min(counts)
+    assert len(relabelled(clean, sources, targets, most, draw)) == most
+    with pytest.raises(SettingsError, match=f"candidates must be <= {most}, "):
+        relabelled(clean, sources, targets, most + 1, draw)
+
+
 def test_another_draw_takes_others():
     clean = numbered([7] * 100)
     one, two = (
@@ -58,11 +76,11 @@ def test_another_draw_takes_others():
 @pytest.mark.parametrize(
     ("labels", "sources", "targets", "count", "message"),
     [
-        ([7] * 5, (7,), (1,), 6, "candidates labelled 1 must be <= clean examples of class 7 that"),
-        ([7] * 5, (3,), (1,), 1, "examples of class 3 that are left, got 1 > 0"),
-        ([7] * 5, (3, 4), (1,), 1, "examples of classes 3, 4 that are left, got 1 > 0"),
-        ([1] * 5, None, (1,), 1, "examples of all other classes that are left, got 1 > 0"),
-        ([7] * 5, (7,), (7,), 1, "candidates labelled 7 must be <="),
+        ([7] * 5, (7,), (1,), 6, "<= 5, the clean examples of class 7 that are not 1, got 6"),
+        ([7] * 5, (3,), (1,), 1, "<= 0, the clean examples of class 3 that are not 1, got 1"),
+        ([7] * 5, (3, 4), (1,), 1, "the clean examples of classes 3, 4 that are not 1, got 1"),
+        ([1] * 5, None, (1,), 1, "<= 0, the clean examples of all classes that are not 1, got 1"),
+        ([7] * 5, (7,), (1, 7), 1, "<= 0, the clean examples of class 7 that are not 7, got 1"),
         ([7] * 5, (7,), (1,), 0, "candidates must be >= 1, got 0"),
         ([7] * 5, (7,), (), 1, "needs at least one class to turn examples into"),
     ],
@@ -74,4 +92,4 @@ def test_what_there_is_not(labels, sources, targets, count, message):
 
 def test_every_candidate_has_an_origin():
     with pytest.raises(SettingsError, match="one origin a candidate: got 1 origins, 2 candidates"):
-        Candidates(numbered([1, 1]), ("7 labelled 1",))
+        Candidates(numbered([1, 1]), ("7 as 1",))

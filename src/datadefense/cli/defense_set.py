@@ -8,9 +8,8 @@ from jaxtyping import Float
 from rich.table import Table
 from torch import Tensor
 
-from datadefense.cli.opened_setup import Chosen, Opened, open_setup, say, tally
+from datadefense.cli.opened_setup import Chosen, Opened, first_model, open_setup, say, tally
 from datadefense.cli.plain_console import plain_console
-from datadefense.data.cache import cache_folder
 from datadefense.data.contact_sheet import render
 from datadefense.data.defense_folder import DefenseSetSource, read_defense_folder
 from datadefense.data.errors import DataError
@@ -18,7 +17,6 @@ from datadefense.data.marks import write_marks
 from datadefense.defenses.datadefense import DataDefenseLearned
 from datadefense.defenses.datadefense.detector import gamma, standardise
 from datadefense.experiments.set_problems import classes, odd_labels, problems
-from datadefense.experiments.warm_start import warm_start
 from datadefense.models.features import penultimate
 from datadefense.params import Layout, predictor
 from datadefense.plain import legible
@@ -76,15 +74,7 @@ def _gamma(source: DefenseSetSource, inputs: Tensor, opened: Opened) -> Float[Te
     """Return gamma as the learned form has it before the first round of the setup."""
     module = opened.material.module
     layout = Layout.of_module(module)
-    with plain_console().status("warm start") as status:
-        start = warm_start(
-            opened.experiment,
-            opened.material,
-            cache_folder(),
-            lambda epochs, percent: status.update(
-                f"warm start: {percent:.1f} % after {epochs:.1f} epochs"
-            ),
-        )
+    start = first_model(opened)
     module.load_state_dict(layout.unflatten(start), strict=False)
     owned = source.defense_set(inputs, lambda given: penultimate(module, given))
     server = Server(predictor(module, layout), seed=opened.experiment.seed, defense_set=owned)

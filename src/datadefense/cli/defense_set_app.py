@@ -51,6 +51,70 @@ def set_build(
     build(out, Chosen(setup, scale, seed, tuple(set_ or ()), data), wanted)
 
 
+@set_app.command("suggest")
+def set_suggest(
+    out: Annotated[Path, typer.Argument(help="Folder that is made.")],
+    setup: Annotated[str, typer.Option(help="Setup in which the set is to be used.")],
+    method: Annotated[
+        str, typer.Option(help="relabelled, triggers, disagreement or inversion.")
+    ] = "relabelled",
+    from_: Annotated[
+        list[int] | None,
+        typer.Option("--from", help="Class that may be turned; may be repeated (default: all)."),
+    ] = None,
+    to: Annotated[
+        list[int] | None,
+        typer.Option(help="What it may be turned into; may be repeated (default: each class)."),
+    ] = None,
+    suspect: Annotated[
+        Path | None,
+        typer.Option(help="Model that may have a backdoor: a run's folder or a file."),
+    ] = None,
+    trusted: Annotated[
+        Path | None,
+        typer.Option(help="Model that has none, likewise (default: the setup's first model)."),
+    ] = None,
+    sends: Annotated[
+        str, typer.Option(help="What the suspect's file holds: models or updates (differences).")
+    ] = "models",
+    inputs: Annotated[
+        Path | None,
+        typer.Option(help="Inputs that the server has seen: images or a defense set's folder."),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Steps of inversion's search, a class (default: 300).")
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(help="Examples (default: 500, or what the setup has).")
+    ] = None,
+    share: Annotated[float, typer.Option(help="Share of them that is suggested.")] = 0.2,
+    known_clean: Annotated[
+        int | None, typer.Option(help="Clean ones to mark (default: a fifth of the set).")
+    ] = None,
+    data: DataFolder = None,
+    scale: ScaleName = "cpu",
+    seed: Seed = 0,
+    set_: Changes = None,
+) -> None:
+    """Make a defense set without any poison: from clean examples, a log or a suspect model."""
+    from datadefense.cli.compared_models import ModelPlaces
+    from datadefense.cli.defense_set_suggest import Asked, suggest
+    from datadefense.cli.opened_setup import Chosen
+
+    asked = Asked(
+        method=method,
+        sources=tuple(from_ or ()),
+        targets=tuple(to or ()),
+        size=size,
+        share=share,
+        known_clean=known_clean,
+        places=ModelPlaces(suspect, trusted, sends),
+        inputs=inputs,
+        steps=steps,
+    )
+    suggest(out, Chosen(setup, scale, seed, tuple(set_ or ()), data), asked)
+
+
 @set_app.command("show")
 def set_show(
     folder: SetFolder,

@@ -1,30 +1,23 @@
 """``datadefense defense-set build``: from a setup, or from a data set and suspect images."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from jaxtyping import Int64
-from torch import Tensor
 
+from datadefense.cli.defense_set_parts import SHARE, SIZE, fresh, fresh_rows, join
+from datadefense.cli.image_folder import read_images
 from datadefense.cli.opened_setup import Chosen, open_setup, say, tally
 from datadefense.data.catalog import find_dataset, load_images
-from datadefense.data.content import content_keys
 from datadefense.data.defense_folder import DefenseSetSource, write_defense_folder
-from datadefense.data.errors import DataError
-from datadefense.data.folder import existing
-from datadefense.data.image_files import read_image_file
 from datadefense.examples import Examples
-from datadefense.experiments.assembly import CLEAN, POISONED
-from datadefense.experiments.kept_inputs import as_kept
+from datadefense.experiments.assembly import POISONED
 from datadefense.experiments.set_problems import held_out
 from datadefense.rng import generator
 from datadefense.settings import SettingsError, number, whole
 
-SIZE, SHARE, CLEAN_BESIDE = 500, 0.2, 400
-"""The paper's defense set: 500 examples, a fifth poisoned and a fifth known to be clean."""
-SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
+CLEAN_BESIDE = 400
+"""Clean examples beside suspects: with a hundred of these, the paper's 500."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +63,8 @@ def _from_setup(chosen: Chosen, wanted: Wanted) -> DefenseSetSource:
     whole("size", SIZE if wanted.size is None else wanted.size, 1)
     opened = open_setup(chosen)
     held = list(held_out(opened.material).values())
-    clean = _fresh(opened.material.server_clean, held)
-    poison = _fresh(opened.material.server_poison, [*held, clean.inputs])
+    clean = fresh(opened.material.server_clean, held)
+    poison = fresh(opened.material.server_poison, [*held, clean.inputs])
 
     def fits(total: int) -> bool:
         return round(share * total) <= len(poison) and total - round(share * total) <= len(clean)
@@ -84,7 +77,7 @@ def _from_setup(chosen: Chosen, wanted: Wanted) -> DefenseSetSource:
             f"{len(clean)} clean and {len(poison)} poisoned examples for its server"
         )
     draw, bad = generator(opened.experiment.seed, "defense set"), round(share * size)
-    return _join(
+    return join(
         clean.take(torch.arange(size - bad)),
         poison.take(torch.randperm(len(poison), generator=draw)[:bad].sort().values),
         (POISONED,) * bad,
@@ -102,18 +95,14 @@ def _from_suspects(chosen: Chosen, wanted: Wanted) -> DefenseSetSource:
     train = load_images(wanted.dataset, chosen.data, "train")
     beside = min(CLEAN_BESIDE, len(train)) if wanted.clean is None else wanted.clean
     number("clean", beside, minimum=0, maximum=len(train))
-    files = sorted(existing(wanted.suspects).iterdir())
-    files = [path for path in files if path.suffix.lower() in SUFFIXES]
-    if not files:
-        raise DataError(f"{wanted.suspects} holds no images ({', '.join(SUFFIXES)})")
-    images = torch.stack([_suspect(path, train.inputs, wanted.dataset) for path in files])
-    rows = _fresh_rows(images, [])
+    files, images = read_images(wanted.suspects, train.inputs, wanted.dataset)
+    rows = fresh_rows(images, [])
     suspects = Examples(images[rows], torch.full((len(rows),), wanted.label))
     origin = tuple(f"{wanted.suspects.name}/{files[row].name}" for row in rows.tolist())
     draw = generator(chosen.seed, "defense set")
     some = train.take(torch.randperm(len(train), generator=draw)[:beside])
-    clean = _fresh(some, [images])
-    return _join(
+    clean = fresh(some, [images])
+    return join(
         clean,
         suspects,
         origin,
@@ -121,53 +110,3 @@ def _from_suspects(chosen: Chosen, wanted: Wanted) -> DefenseSetSource:
         trusted=wanted.dataset,
         order=torch.randperm(len(clean) + len(suspects), generator=draw),
     )
-
-
-def _suspect(path: Path, like: Tensor, dataset: str) -> Tensor:
-    """Return an image file's pixels in the form that a data set's images have."""
-    channels, height, width = like.shape[1:]
-    image = read_image_file(path, (width, height))
-    if channels == 1 and bool((image != image[:1]).any()):
-        raise DataError(f"{path} is in colour, the images of {dataset} are grey")
-    return image[:1].expand(channels, -1, -1) if image.shape[0] != channels else image
-
-
-def _join(
-    clean: Examples,
-    others: Examples,
-    origin: tuple[str, ...],
-    *,
-    known: int | None,
-    trusted: str,
-    order: Int64[Tensor, " examples"],
-) -> DefenseSetSource:
-    """Return both in this order, with the first ``known`` of the clean ones marked."""
-    both = clean.join(others)
-    marked = min(round(SHARE * len(both)), len(clean)) if known is None else known
-    number("known-clean", marked, maximum=len(clean))
-    provenance = (CLEAN,) * len(clean) + origin
-    note = f"trusted as a part of {trusted}"
-    return DefenseSetSource(
-        both.inputs[order],
-        both.labels[order],
-        order < marked,
-        provenance=tuple(provenance[row] for row in order.tolist()),
-        notes=tuple(note if row < marked else "" for row in order.tolist()),
-    )
-
-
-def _fresh(examples: Examples, others: Sequence[Tensor]) -> Examples:
-    """Return examples as a folder keeps them, each once, without those that ``others`` have."""
-    kept = as_kept(examples.inputs)
-    rows = _fresh_rows(kept, others)
-    return Examples(kept[rows], examples.labels[rows])
-
-
-def _fresh_rows(inputs: Tensor, others: Sequence[Tensor]) -> Int64[Tensor, " rows"]:
-    places: dict[bytes, int] = {}
-    for row, key in enumerate(content_keys(inputs)):
-        places.setdefault(key, row)
-    for other in others:
-        for key in content_keys(other):
-            places.pop(key, None)
-    return torch.tensor(list(places.values()), dtype=torch.int64)

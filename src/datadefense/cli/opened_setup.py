@@ -4,15 +4,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.cli.plain_console import plain_console
+from datadefense.data.cache import cache_folder
 from datadefense.data.defense_folder import DefenseSetSource
 from datadefense.experiments.assembly import gather
 from datadefense.experiments.experiment import Experiment
 from datadefense.experiments.kept_inputs import as_taken
 from datadefense.experiments.material import Material
 from datadefense.experiments.setups import experiment
+from datadefense.experiments.warm_start import warm_start
 from datadefense.plain import legible
 from datadefense.settings import read_pairs
 
@@ -46,6 +49,19 @@ def open_setup(chosen: Chosen) -> Opened:
     changes = {"seed": str(chosen.seed)} | read_pairs(chosen.changes)
     configured = experiment(chosen.setup or "", chosen.scale, changes)
     return Opened(configured, gather(configured, chosen.data))
+
+
+def first_model(opened: Opened) -> Float[Tensor, " dim"]:
+    """Return the parameters that the setup's runs begin with, trained now if they are not kept."""
+    with plain_console().status("warm start") as status:
+        return warm_start(
+            opened.experiment,
+            opened.material,
+            cache_folder(),
+            lambda epochs, percent: status.update(
+                f"warm start: {percent:.1f} % after {epochs:.1f} epochs"
+            ),
+        )
 
 
 def tally(source: DefenseSetSource) -> str:

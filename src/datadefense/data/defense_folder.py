@@ -117,15 +117,20 @@ class DefenseSetSource:
 
 def write_defense_folder(source: DefenseSetSource, folder: Path) -> None:
     """Write a folder; one that holds a defense set already is refused, for its marks' sake."""
-    for name in (EXAMPLES, MARKS):
-        if (folder / name).exists():
-            raise DataError(f"{folder} holds a defense set already ({name}): choose another folder")
+    refuse_existing(folder)
     table, parquet = _table(source), extra("pyarrow.parquet")
     folder.mkdir(parents=True, exist_ok=True)
     if source.features is not None:
         save_tensors(folder / FEATURES, dict(zip(source.ids, source.features, strict=True)), {})
     write_marks(folder, source.ids, source.known_clean, source.notes)
     write_atomically(folder / EXAMPLES, lambda part: parquet.write_table(table, part))
+
+
+def refuse_existing(folder: Path) -> None:
+    """Raise if a folder holds a defense set."""
+    for name in (EXAMPLES, MARKS):
+        if (folder / name).exists():
+            raise DataError(f"{folder} holds a defense set already ({name}): choose another folder")
 
 
 def read_defense_folder(folder: Path) -> DefenseSetSource:

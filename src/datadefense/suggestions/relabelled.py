@@ -37,6 +37,12 @@ def relabelled(
     whole("candidates", count, 1)
     if not targets:
         raise SettingsError("relabelled needs at least one class to turn examples into")
+    most, scarce = min((_available(clean, sources, target), target) for target in targets)
+    if count > most:
+        raise SettingsError(
+            f"candidates must be <= {most}, the clean examples of {_named(sources)} that are not "
+            f"{scarce}, got {count}"
+        )
     order = torch.randperm(len(clean), generator=draw)
     if sources is not None:
         order = order[torch.isin(clean.labels[order], torch.tensor(list(sources)))]
@@ -44,24 +50,31 @@ def relabelled(
     labels: list[int] = []
     for place, target in enumerate(targets):
         share = count // len(targets) + (place < count % len(targets))
-        others = clean.labels[order] != target
-        picked = order[others][:share]
-        if len(picked) < share:
-            raise SettingsError(
-                f"candidates labelled {target} must be <= clean examples of {_named(sources)} "
-                f"that are left, got {share} > {len(picked)}"
-            )
+        picked = order[clean.labels[order] != target][:share]
         order = order[~torch.isin(order, picked)]
         rows.append(picked)
         labels += [target] * share
     chosen = clean.take(torch.cat(rows))
     origins = tuple(
-        f"{was} labelled {now}" for was, now in zip(chosen.labels.tolist(), labels, strict=True)
+        f"{was} as {now}" for was, now in zip(chosen.labels.tolist(), labels, strict=True)
     )
     return Candidates(Examples(chosen.inputs, torch.tensor(labels)), origins)
 
 
+def most_relabelled(clean: Examples, sources: Sequence[int] | None, targets: Sequence[int]) -> int:
+    """Return the most candidates that `relabelled` makes of these examples."""
+    return min((_available(clean, sources, target) for target in targets), default=0)
+
+
+def _available(clean: Examples, sources: Sequence[int] | None, target: int) -> int:
+    """Return how many examples of the sources are not of the target's class."""
+    others = clean.labels != target
+    if sources is not None:
+        others &= torch.isin(clean.labels, torch.tensor(list(sources)))
+    return int(others.sum())
+
+
 def _named(sources: Sequence[int] | None) -> str:
     if sources is None:
-        return "all other classes"
+        return "all classes"
     return f"class{'es' * (len(sources) != 1)} {', '.join(map(str, sources))}"

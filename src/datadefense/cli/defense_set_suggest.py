@@ -1,0 +1,103 @@
+"""``datadefense defense-set suggest``: a defense set for a server that has seen no poison."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from datadefense.cli.compared_models import ModelPlaces
+from datadefense.cli.defense_set_parts import SHARE, SIZE, fresh, fresh_rows, join
+from datadefense.cli.opened_setup import Chosen, open_setup, say, tally
+from datadefense.cli.suggest_methods import METHODS, Method, Situation
+from datadefense.data.defense_folder import refuse_existing, write_defense_folder
+from datadefense.examples import Examples
+from datadefense.experiments.kept_inputs import as_kept
+from datadefense.experiments.set_problems import classes, held_out
+from datadefense.experiments.suggested_poison import spare_examples
+from datadefense.rng import generator
+from datadefense.settings import SettingsError, number, one_of, whole
+from datadefense.suggestions.inversion import Search
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be suggested; None leaves it to us."""
+
+    method: str
+    sources: tuple[int, ...] = ()
+    targets: tuple[int, ...] = ()
+    size: int | None = None
+    share: float = SHARE
+    known_clean: int | None = None
+    places: ModelPlaces = ModelPlaces()
+    inputs: Path | None = None
+    steps: int | None = None
+
+    def check(self) -> Method:
+        """Return the method, or raise if it has no use for an option that was given."""
+        one_of("method", self.method, METHODS)
+        method = METHODS[self.method]
+        given = {
+            "--from": (bool(self.sources), method.classes),
+            "--to": (bool(self.targets), method.classes),
+            "--suspect": (self.places.suspect is not None, method.models),
+            "--trusted": (self.places.trusted is not None, method.models),
+            "--inputs": (self.inputs is not None, method.inputs),
+            "--steps": (self.steps is not None, method.search),
+        }
+        if odd := [name for name, (there, used) in given.items() if there and not used]:
+            raise SettingsError(f"{odd[0]} does not go with --method {self.method}")
+        number("share", self.share, above=0, below=1)
+        whole("known-clean", self.known_clean or 0, 0)
+        whole("size", SIZE if self.size is None else self.size, 2)
+        return method
+
+
+def suggest(out: Path, chosen: Chosen, asked: Asked) -> None:
+    """Write a set of clean examples, some of them marked, and candidates, which are not."""
+    method = asked.check()
+    refuse_existing(out)
+    opened = open_setup(chosen)
+    material, seed = opened.material, opened.experiment.seed
+    labels = range(classes(material))
+    for name, given in (("from", asked.sources), ("to", asked.targets)):
+        for one in given:
+            number(name, one, minimum=0, maximum=labels[-1])
+    held = list(held_out(material).values())
+    clean = fresh(material.server_clean, held)
+    size = min(SIZE, int(len(clean) / (1 - asked.share))) if asked.size is None else asked.size
+    count = max(1, round(asked.share * size))
+    number("size less its candidates", size - count, minimum=1, maximum=len(clean))
+    spare = spare_examples(material, seed)
+    made = method.run(
+        Situation(
+            opened=opened,
+            spare=Examples(as_kept(spare.inputs), spare.labels),
+            sources=asked.sources or None,
+            targets=asked.targets or tuple(labels),
+            count=count,
+            at_most=asked.size is None,
+            places=asked.places,
+            inputs=asked.inputs,
+            draw=generator(seed, "suggested", asked.method),
+            search=Search() if asked.steps is None else Search(steps=asked.steps),
+        )
+    )
+    beside = clean.take(torch.arange(size - count))
+    rows = fresh_rows(made.examples.inputs, [*held, beside.inputs])
+    if not len(rows):
+        raise SettingsError("every candidate is an example of the test or of the clean ones")
+    candidates = made.examples.take(rows)
+    source = join(
+        beside,
+        candidates,
+        tuple(f"suggested: {asked.method}, {made.origins[row]}" for row in rows.tolist()),
+        known=asked.known_clean,
+        trusted=str(chosen.setup),
+        order=torch.arange(len(beside) + len(rows)),
+    )
+    write_defense_folder(source, out)
+    counts = sorted(Counter(candidates.labels.tolist()).items())
+    shown = ", ".join(f"{many} labelled {label}" for label, many in counts)
+    say(f"wrote {out}: {tally(source)}, {len(rows)} suggested by {asked.method} ({shown})")
