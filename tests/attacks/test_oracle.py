@@ -130,6 +130,30 @@ def test_a_rule_without_weights_has_the_best_step_for_its_budget(name, knowledge
     assert is_best(step, [(step, loss) for step, _, loss in tried])
 
 
+@dataclass(frozen=True)
+class SometimesWeighs(Defense[None]):
+    """Has weights only while all is short, as a rule that falls back has."""
+
+    name: ClassVar[str] = "sometimes-weighs"
+
+    def init(self, server, params):
+        return None
+
+    def aggregate(self, state, round, server):
+        short = float(round.updates.norm(dim=1).max()) < 5
+        weights = torch.full((round.num_clients,), 1 / round.num_clients)
+        params = round.global_params + weights @ round.updates
+        return Aggregate(params, None, weights if short else None)
+
+
+def test_a_step_after_which_nobody_is_weighed_has_no_weight():
+    view = view_of(SometimesWeighs())
+    plot = CallsTheDefense().collude(view)
+    direction = float((plot.updates[0] - view.round.updates[~view.attacks].mean(0)).norm())
+    length = direction / plot.facts["step"]
+    assert plot.facts["evasion_budget"] == pytest.approx(5 / length, rel=0.1)
+
+
 def test_averages_let_anything_through_and_get_what_serves_best():
     """The budget has no bound but the attacker's own; what is sent replaces the model."""
     view = view_of("fedavg")

@@ -50,7 +50,7 @@ class CallsTheDefense(Twist):
     - ``rule``: it is called on their own honest trainings and on a server made of a guess, with the
       state that it has before the first round, in every round anew: nothing is carried over.
     - ``everything``: on the true honest updates, with the true state and the true server. No real
-      attacker has that; who is safe from this one is safe from all that scale one direction.
+      attacker has that: it is the worst case of a step in this direction, as far as it is found.
 
     Reference: the full-information adversary of Byzantine learning, who adapts to the rule (Fang et
     al., *Local Model Poisoning Attacks to Byzantine-Robust Federated Learning*, USENIX Security
@@ -101,13 +101,13 @@ class CallsTheDefense(Twist):
 
         def survives(step: float) -> bool:
             weight = ahead(step).weight
-            return weight is None or weight >= fair
+            return weight is not None and weight >= fair
 
         def loss(step: float) -> float:
             return ahead(step).loss if step == 0 or survives(step) else math.inf
 
         if ahead(0.0).weight is None:
-            step = best_step(loss, self.longest_step)
+            step = best_step(lambda step: ahead(step).loss, self.longest_step)
             return step, step
         budget = largest_step(survives, self.longest_step)
         return budget, best_step(loss, budget) if budget else 0.0
