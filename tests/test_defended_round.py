@@ -3,8 +3,9 @@ import math
 
 import pytest
 import torch
+from tests.small_resnet import resnet_federation, resnet_server, stripes
 
-from datadefense import Gate, Layout, Server, Submission, create, defend
+from datadefense import DEFENSES, Gate, Layout, Server, Submission, create, defend
 from datadefense.defenses.base import Combined, Rule
 from datadefense.testing.toy import TOY_DIM, toy_round, toy_server
 
@@ -50,3 +51,26 @@ def test_a_loss_that_overflows_is_null_in_the_report(name):
     json.dumps(dict(result.report), allow_nan=False)
     assert result.report.get("loss") is None
     assert result.params.isfinite().all()
+
+
+@pytest.mark.parametrize("sent", [-1e6, -1e30, 3e38])
+@pytest.mark.parametrize("name", DEFENSES)
+def test_no_client_makes_a_variance_negative(name, sent):
+    """The root of a negative variance would be NaN for everybody."""
+    federation = resnet_federation()
+    layout, start = federation.layout, federation.start
+    draw = torch.Generator().manual_seed(0)
+    updates = 0.01 * torch.randn(7, layout.dim, generator=draw)
+    for slot in layout.slots:
+        if slot.is_variance:
+            updates[6, slot.start : slot.stop] = sent
+    server, defense = resnet_server(federation), create(name)
+    submissions = [Submission(j, row, 60) for j, row in enumerate(updates)]
+    admission = Gate(layout).admit(1, start, submissions)
+    assert not admission.rejected
+    result = defend(defense, defense.init(server, start), admission, start, server)
+    state = layout.unflatten(result.params)
+    assert all((state[slot.name] >= 0).all() for slot in layout.slots if slot.is_variance)
+    module = federation.module
+    module.load_state_dict(state, strict=False)
+    assert module.eval()(stripes(8, 1).inputs).isfinite().all()

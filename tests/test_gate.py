@@ -204,14 +204,14 @@ def test_a_report_is_plain_json():
     assert json.loads(json.dumps(result.report)) == result.report
 
 
-def test_variances_stay_positive():
+def test_a_variance_that_would_be_negative_stays_as_it_was():
     layout = Layout.of_state_dict(
         {"bn.weight": torch.ones(1), "bn.running_var": torch.ones(1)}, "aggregate"
     )
     start = torch.ones(2)
     admission = Gate(layout).admit(1, start, [Submission("a", torch.tensor([-3.0, -3.0]), 1)])
     result = defend(create("fedavg"), None, admission, start, Server())
-    assert result.params.tolist() == [-2.0, 0.0]
+    assert result.params.tolist() == [-2.0, 1.0]
 
 
 def test_a_matrix_of_another_kind_is_the_callers_error():

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 import torch
+from tests.small_resnet import small_resnet, stripes
 from torch import nn
 
 from datadefense import Examples, Layout, params, predictor
@@ -43,6 +44,121 @@ def test_the_module_and_the_vector_train_alike(decay):
     update = torch.empty_like(start)
     bench.write_update(start, update)
     assert torch.allclose(start + update, by_vector, atol=1e-5)
+
+
+def slow_train(sgd, predict, params, examples, generator):
+    """The loop of `Sgd.train` written out, as it was before all training had one loop."""
+    current = params.detach().clone()
+    velocity = torch.zeros_like(current)
+    for _ in range(sgd.epochs):
+        order = torch.randperm(len(examples), generator=generator)
+        for index in torch.split(order, sgd.batch_size):
+            batch = examples.take(index)
+            point = current.detach().requires_grad_()
+            loss = nn.functional.cross_entropy(predict(point, batch.inputs), batch.labels)
+            (gradient,) = torch.autograd.grad(loss, point)
+            velocity.mul_(sgd.momentum).add_(gradient).add_(current, alpha=sgd.weight_decay)
+            current = current.detach().sub_(velocity, alpha=sgd.learning_rate)
+    return current
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("decay", [0.0, 0.01])
+@pytest.mark.parametrize("batch_size", [1, 7, 20, 64])
+def test_a_vector_trains_as_in_the_loop_written_out_to_the_bit(momentum, decay, batch_size):
+    module = conv_net()
+    layout, start = Layout.of_module(module), vector_of(module)
+    sgd, predict = Sgd(3, batch_size, 0.05, momentum, decay), predictor(module, layout)
+    before = start.clone()
+    fast = sgd.train(predict, start, digits(), torch.Generator().manual_seed(5))
+    slow = slow_train(sgd, predict, start, digits(), torch.Generator().manual_seed(5))
+    assert torch.equal(fast, slow)
+    assert torch.equal(start, before)
+
+
+def test_any_function_of_a_vector_can_be_trained():
+    sgd = Sgd(2, 8, 0.05)
+    examples = Examples(torch.randn(20, 4), torch.arange(20) % 2)
+
+    def predict(params, inputs):
+        return inputs @ params.view(4, 2)
+
+    start = torch.linspace(-1, 1, 8)
+    fast = sgd.train(predict, start, examples, torch.Generator().manual_seed(5))
+    slow = slow_train(sgd, predict, start, examples, torch.Generator().manual_seed(5))
+    assert torch.equal(fast, slow)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.01])
+@pytest.mark.parametrize("policy", ["aggregate", "keep"])
+def test_batch_norm_in_the_vector_trains_as_in_the_module(policy, decay):
+    """Running statistics move by the batches, not by the gradient or the weight decay."""
+    module = small_resnet()
+    module.train()(stripes(32, 9).inputs)
+    layout = Layout.of_module(module, policy)
+    start, images = layout.flatten(module.state_dict()), stripes(33, 1)
+    sgd = Sgd(2, 8, 0.02, 0.9, decay)
+    by_vector = sgd.train(
+        predictor(module, layout), start, images, torch.Generator().manual_seed(5)
+    )
+    bench = Bench(copy.deepcopy(module), layout)
+    bench.load(start)
+    bench.train(sgd, images, torch.Generator().manual_seed(5))
+    update = bench.write_update(start, torch.empty_like(start))
+    torch.testing.assert_close(start + update, by_vector, rtol=1e-3, atol=1e-4)
+    statistics = [update[slot.start : slot.stop] for slot in layout.slots if slot.carried]
+    assert len(statistics) == (10 if policy == "aggregate" else 0)
+    assert all(bool(part.any()) for part in statistics)
+
+
+@pytest.mark.parametrize("policy", ["aggregate", "keep"])
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_no_client_begins_with_the_buffers_of_another(policy, momentum):
+    module = small_resnet()
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.momentum = momentum
+    module.bn1.running_mean += 0.5
+    layout = Layout.of_module(module, policy)
+    start, tests = layout.flatten(module.state_dict()), stripes(40, 3)
+    bench = Bench(copy.deepcopy(module), layout)
+    answers = []
+    for _ in range(2):
+        bench.load(start)
+        correct = bench.count_correct(tests)
+        bench.train(Sgd(1, 8), stripes(24, 1), torch.Generator().manual_seed(5))
+        answers.append((correct, bench.write_update(start, torch.empty_like(start)).tolist()))
+    assert answers[0] == answers[1]
+    bench.load(start)
+    for name, buffer in bench.module.named_buffers():
+        assert torch.equal(buffer, module.get_buffer(name)), name
+
+
+def norm_net():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 2))
+
+
+@pytest.mark.parametrize(("count", "steps"), [(17, 2), (16, 2), (18, 3), (1, 0)])
+def test_a_lone_last_example_has_no_variance_and_is_left_out(count, steps):
+    module = norm_net()
+    examples, calls = Examples(torch.randn(count, 4), torch.arange(count) % 2), []
+    bench = Bench(module, Layout.of_module(module))
+    bench.train(Sgd(1, 8), examples, torch.Generator(), after_step=lambda *call: calls.append(call))
+    assert calls == [(step, step == steps - 1) for step in range(steps)]
+    layout = Layout.of_module(norm_net())
+    start = layout.flatten(norm_net().state_dict())
+    trained = Sgd(1, 8).train(
+        predictor(norm_net(), layout), start, examples, torch.Generator().manual_seed(5)
+    )
+    assert torch.equal(trained, start) is (steps == 0)
+
+
+def test_batches_of_one_are_no_batches_for_batch_norm():
+    module = norm_net()
+    examples = Examples(torch.randn(4, 4), torch.arange(4) % 2)
+    with pytest.raises(SettingsError, match="batch_size must be >= 2 for a model with BatchNorm"):
+        Bench(module, Layout.of_module(module)).train(Sgd(1, 1), examples, torch.Generator())
 
 
 def test_a_bench_forgets_the_client_before():

@@ -38,7 +38,7 @@ def defend(
     if admission.round is None:
         return _held("no update was admitted", global_params, state, facts)
     result = defense.aggregate(state, admission.round, server)
-    params = admission.layout.settle(result.params)
+    params = admission.layout.settle(result.params, global_params)
     if params is None:
         return _held("the aggregate is not finite", global_params, state, facts)
     report = {**facts, **plain_json(result.report)}

@@ -9,15 +9,18 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim.sgd import sgd as sgd_step
 
+from datadefense.buffers import smallest_batch
 from datadefense.examples import Examples
-from datadefense.params import Layout, channels_last, is_narrow
+from datadefense.params import Layout, Predictor, channels_last, is_narrow
 from datadefense.server import Predict
-from datadefense.settings import number, setting, whole
+from datadefense.settings import SettingsError, number, setting, whole
 
 Augment = Callable[[Tensor, torch.Generator], Tensor]
 """``augment(inputs [batch, ...], generator) -> inputs``, random crops and the like."""
 Loss = Callable[[nn.Module, Tensor, Tensor], Tensor]
 """``loss(module, inputs, labels)``: what a step descends."""
+Step = Callable[[Tensor, Tensor], None]
+"""``step(inputs, labels)``: descend on one mini-batch."""
 AfterStep = Callable[[int, bool], None]
 """``after_step(step, is_last)``: called with the number of the step in its epoch."""
 
@@ -51,6 +54,40 @@ class Sgd:
         rate = self.learning_rate * self.decay ** (index - 1)
         return replace(self, learning_rate=rate, decay=1.0)
 
+    def descend(
+        self,
+        examples: Examples,
+        generator: torch.Generator,
+        step: Step,
+        *,
+        smallest_batch: int = 1,
+        augment: Augment | None = None,
+        after_step: AfterStep | None = None,
+    ) -> None:
+        """Take a step on every mini-batch, shuffled anew each epoch: the loop of all training.
+
+        A last batch of fewer than ``smallest_batch`` examples is left out: where a norm divides by
+        the deviation in the batch, one example has none.
+        """
+        if self.batch_size < smallest_batch:
+            raise SettingsError(
+                f"batch_size must be >= {smallest_batch} for a model with BatchNorm, "
+                f"got {self.batch_size}"
+            )
+        for _ in range(self.epochs):
+            order = torch.randperm(len(examples), generator=generator)
+            batches = torch.split(order, self.batch_size)
+            if len(batches[-1]) < smallest_batch:
+                batches = batches[:-1]
+            for place, index in enumerate(batches):
+                batch = examples.take(index)
+                inputs = batch.inputs
+                if augment is not None:
+                    inputs = augment(inputs, generator)
+                step(inputs, batch.labels)
+                if after_step is not None:
+                    after_step(place, place == len(batches) - 1)
+
     def train(
         self,
         predict: Predict,
@@ -58,18 +95,26 @@ class Sgd:
         examples: Examples,
         generator: torch.Generator,
     ) -> Float[Tensor, " dim"]:
-        """Return the parameters after training from ``params``, which stay as they are."""
+        """Return the parameters after training from ``params``, which stay as they are.
+
+        With a `Predictor` the running statistics of norms move too, as a client's do. Any other
+        function is taken as it is.
+        """
         current = params.detach().clone()
         velocity = torch.zeros_like(current)
-        for _ in range(self.epochs):
-            order = torch.randperm(len(examples), generator=generator)
-            for index in torch.split(order, self.batch_size):
-                batch = examples.take(index)
-                point = current.detach().requires_grad_()
-                loss = cross_entropy(predict(point, batch.inputs), batch.labels)
-                (gradient,) = torch.autograd.grad(loss, point)
-                velocity.mul_(self.momentum).add_(gradient).add_(current, alpha=self.weight_decay)
-                current = current.detach().sub_(velocity, alpha=self.learning_rate)
+        learning = predict.learning(params) if isinstance(predict, Predictor) else None
+
+        def step(inputs: Tensor, labels: Tensor) -> None:
+            point = current.detach().requires_grad_()
+            loss = cross_entropy((learning or predict)(point, inputs), labels)
+            (gradient,) = torch.autograd.grad(loss, point)
+            velocity.mul_(self.momentum).add_(gradient).add_(current, alpha=self.weight_decay)
+            current.sub_(velocity, alpha=self.learning_rate)
+
+        smallest = 1 if learning is None else learning.smallest_batch
+        self.descend(examples, generator, step, smallest_batch=smallest)
+        if learning is not None:
+            learning.write_statistics(current)
         return current
 
 
@@ -89,10 +134,19 @@ class Bench:
             self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         tensors = dict(self.module.named_parameters()) | dict(self.module.named_buffers())
         self.tensors = [tensors[slot.name] for slot in layout.slots]
+        carried = {slot.name for slot in layout.slots}
+        self._kept = [(t, t.clone()) for name, t in module.named_buffers() if name not in carried]
+        self._smallest_batch = smallest_batch(module)
 
     def load(self, params: Float[Tensor, " dim"]) -> None:
-        """Set the module's parameters."""
+        """Set the module's parameters; buffers that are not in the vector are as they were first.
+
+        Training moves these too (a norm's statistics, its counter), and no client may begin with
+        what another one left.
+        """
         with torch.no_grad():
+            for buffer, first in self._kept:
+                buffer.copy_(first)
             for tensor, view in zip(self.tensors, self._views(params), strict=True):
                 tensor.copy_(view)
 
@@ -122,24 +176,26 @@ class Bench:
         self.module.train()
         parameters = [tensor for tensor in self.tensors if tensor.requires_grad]
         velocities: list[Tensor | None] = [None] * len(parameters)
-        inputs, labels = examples.inputs.to(self.device), examples.labels.to(self.device)
-        for _ in range(sgd.epochs):
-            order = torch.randperm(len(examples), generator=generator)
-            batches = torch.split(order, sgd.batch_size)
-            for step, index in enumerate(batches):
-                batch = inputs[index]
-                if augment is not None:
-                    batch = augment(batch, generator)
-                if self._channels_last:
-                    batch = channels_last(batch)
-                for parameter in parameters:
-                    parameter.grad = None
-                loss(self.module, batch, labels[index]).backward()  # type: ignore[no-untyped-call]
-                if before_step is not None:
-                    before_step()
-                _step(sgd, parameters, velocities)
-                if after_step is not None:
-                    after_step(step, step == len(batches) - 1)
+        there = Examples(examples.inputs.to(self.device), examples.labels.to(self.device))
+
+        def step(inputs: Tensor, labels: Tensor) -> None:
+            if self._channels_last:
+                inputs = channels_last(inputs)
+            for parameter in parameters:
+                parameter.grad = None
+            loss(self.module, inputs, labels).backward()  # type: ignore[no-untyped-call]
+            if before_step is not None:
+                before_step()
+            _step(sgd, parameters, velocities)
+
+        sgd.descend(
+            there,
+            generator,
+            step,
+            smallest_batch=self._smallest_batch,
+            augment=augment,
+            after_step=after_step,
+        )
 
     def count_correct(self, examples: Examples, batch_size: int = 500) -> int:
         """Return how many of the examples the loaded parameters classify as labelled."""

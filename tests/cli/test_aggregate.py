@@ -199,7 +199,7 @@ def test_state_goes_from_round_to_round(folder, run):
     assert "state.safetensors is not a readable state file" in out.err
 
 
-def test_buffers_need_a_choice(folder, run):
+def test_buffers_are_aggregated_kept_or_refused(folder, run):
     state = {
         "bn.weight": torch.ones(2),
         "bn.running_mean": torch.zeros(2),
@@ -208,9 +208,16 @@ def test_buffers_need_a_choice(folder, run):
     save_file(state, folder / "g.safetensors")
     for j in range(1, 7):
         write_client(folder, f"c{j}", {k: v + 1 for k, v in state.items()}, 1)
-    code, out = run()
+    code, out = run("--buffers", "refuse")
     assert code == 2
     assert "the model has 2 buffers ('bn.num_batches_tracked', 'bn.running_mean')" in out.err
+    code, out = run()
+    assert code == 0
+    assert "note: buffers of the model: 1 are aggregated with the parameters" in out.out
+    assert "1 stay as the server has them ('bn.num_batches_tracked')" in out.out
+    new = load_file(folder / "new.safetensors")
+    assert new["bn.running_mean"].tolist() == [1.0, 1.0]
+    assert new["bn.num_batches_tracked"].item() == 7
     assert run("--buffers", "keep")[0] == 0
     new = load_file(folder / "new.safetensors")
     assert new["bn.weight"].tolist() == [3.0, 3.0]

@@ -180,13 +180,15 @@ def test_strange_metrics_do_not_end_the_round():
 def test_integer_and_batch_norm_arrays_by_policy():
     start = {**START, "running_mean": np.ones(2, np.float32), "steps": np.int64(3)}
     with pytest.raises(ValueError, match="buffers"):
-        started(HONEST, start=start)
+        started(HONEST, start=start, buffers="refuse")
     _, kept = started(HONEST, start=start, buffers="keep")
     assert values(kept)["running_mean"].tolist() == [1, 1]
     assert values(kept)["steps"] == 3
     assert values(kept)["steps"].dtype == np.int64
-    _, mixed = started(HONEST, start=start, buffers="aggregate")
-    assert values(mixed)["running_mean"][0] > 1.2
+    for policy in ({}, {"buffers": "aggregate"}):
+        _, mixed = started(HONEST, start=start, **policy)
+        assert values(mixed)["running_mean"][0] > 1.2
+        assert values(mixed)["steps"] == 3
 
 
 def test_fewer_nodes_than_wanted_but_enough():

@@ -12,6 +12,7 @@ from typing import Any, cast
 from rich.table import Table
 from torch import Tensor
 
+from datadefense.buffers import BufferPolicy
 from datadefense.cli.plain_console import plain_console
 from datadefense.defended_round import defend
 from datadefense.defenses import create
@@ -19,7 +20,7 @@ from datadefense.files import FileError, client_files, payload, read_submissions
 from datadefense.gate import Admission, Gate, Sends
 from datadefense.json_file import to_json
 from datadefense.kernels.sums import norms
-from datadefense.params import BufferPolicy, Layout
+from datadefense.params import Layout
 from datadefense.plain import legible
 from datadefense.round import Aggregate
 from datadefense.server import Server
@@ -106,6 +107,8 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
 
     rows = client_rows(admission, result)
     _print_clients(rows, result)
+    if line := layout.about_buffers():
+        plain_console().print(f"note: {line}", highlight=False, soft_wrap=True)
     if "held" in result.report:
         message = f"error: {result.report['held']}: nothing was written"
         plain_console(stderr=True).print(message, style="bold red", highlight=False)

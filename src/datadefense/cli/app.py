@@ -219,8 +219,8 @@ def aggregate(
         str, typer.Option(help="What the files hold: updates (differences) or models (whole).")
     ] = "updates",
     buffers: Annotated[
-        str, typer.Option(help="BatchNorm statistics and the like: refuse, keep or aggregate.")
-    ] = "refuse",
+        str, typer.Option(help="BatchNorm statistics and the like: aggregate, keep or refuse.")
+    ] = "aggregate",
     buffer_name: Annotated[
         list[str] | None,
         typer.Option(help="A tensor that is a buffer but is not named like BatchNorm's."),

@@ -1,5 +1,6 @@
 """A Flower strategy that lets a defense decide what the next model is."""
 
+import copy
 import dataclasses
 import secrets
 import time
@@ -14,6 +15,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg, Result, Strategy
 from torch import Tensor, nn
 
+from datadefense.buffers import BufferPolicy
 from datadefense.defended_round import defend
 from datadefense.defense_set import DefenseSet
 from datadefense.defenses import create
@@ -29,7 +31,7 @@ from datadefense.flower.post import Post
 from datadefense.flower.replies import Reply, addresses, by_node, submission_of
 from datadefense.gate import Admission, Gate, Sends
 from datadefense.memory import peak_memory_mb
-from datadefense.params import BufferPolicy, Layout, predictor
+from datadefense.params import Layout, predictor
 from datadefense.round import Aggregate, ClientId
 from datadefense.server import Server
 from datadefense.settings import number, one_of, whole
@@ -64,8 +66,9 @@ class DefendedStrategy(Strategy):
         clean: examples known to be clean, for FLTrust; by default those of the defense set.
         seed: root of the defense's randomness. None, the default, draws a secret one, which the
             state remembers: who knows it can foresee noise and first weights.
-        buffers: what happens to BatchNorm's statistics and to integer arrays: ``refuse`` the model,
-            ``keep`` the server's, or ``aggregate`` the floating ones.
+        buffers: what happens to BatchNorm's statistics and to integer arrays: ``aggregate`` the
+            floating ones (integer ones stay), ``keep`` the server's, or ``refuse`` the model; see
+            `datadefense.buffers`. The log says which.
         sends: what nodes reply with: their whole ``models``, as Flower's own strategies expect, or
             ``updates``, which loses no bits to a sum and a difference.
         max_examples: greatest number of examples that a node may claim.
@@ -88,7 +91,7 @@ class DefendedStrategy(Strategy):
         defense_set: DefenseSet | None = None,
         clean: Examples | None = None,
         seed: int | None = None,
-        buffers: BufferPolicy = "refuse",
+        buffers: BufferPolicy = "aggregate",
         sends: Sends = "models",
         max_examples: int = 1_000_000,
         min_nodes: int = 2,
@@ -262,9 +265,13 @@ class DefendedStrategy(Strategy):
         if self.folder is not None:
             self._held.enter_context(one_writer(self.folder))
         tensors = {name: tensor.clone() for name, tensor in read_record(arrays).items()}
-        layout = Layout.of_state_dict(tensors, self.buffers)
+        known = () if self.model is None else [name for name, _ in self.model.named_buffers()]
+        layout = Layout.of_state_dict(tensors, self.buffers, known)
+        if line := layout.about_buffers():
+            logger.info("%s", line)
         params = layout.flatten(tensors)
-        predict = None if self.model is None else predictor(self.model, layout)
+        buffers = {name: tensors[name] for name in layout.kept}
+        predict = None if self.model is None else predictor(_with(self.model, buffers), layout)
         seed = secrets.randbits(63) if self.seed is None else self.seed
         server = Server(predict, self.clean, seed, self.defense_set)
         kept = Kept(params, self.defense.init(server, params), 0, seed)
@@ -274,7 +281,7 @@ class DefendedStrategy(Strategy):
         if self.seed is None:
             server = dataclasses.replace(server, seed=kept.seed)
         gate = Gate(layout, max_examples=self.max_examples, sends=self.sends, spill=self.spill)
-        return Desk(gate, server, {name: tensors[name] for name in layout.kept}, kept, [], [])
+        return Desk(gate, server, buffers, kept, [], [])
 
     def _nodes(self, grid: Grid) -> list[int]:
         wanted = max(wanted_nodes(self.inner), self.min_nodes)
@@ -316,6 +323,13 @@ class DefendedStrategy(Strategy):
             return None
         contents = [message.content for message in agreed]
         return averaged("metrics of training", lambda: average(contents, self.count_key))
+
+
+def _with(model: nn.Module, buffers: dict[str, Tensor]) -> nn.Module:
+    """Return a copy of the model with the buffers that nodes are sent: its own may be others."""
+    model = copy.deepcopy(model)
+    model.load_state_dict(buffers, strict=False)
+    return model
 
 
 def _renumbered(result: Result, before: int) -> Result:
