@@ -102,6 +102,7 @@ def test_disagreement_of_two_files(typed, tmp_path):
     assert source.labels[rows].tolist() == [3] * 10
     assert "0 turned 3, log-probability up" in source.provenance[rows[0]]
     shutil.rmtree("own")
+    one_line(suggest(typed, *words, "--to", 4), "or on those that are wanted")
     own(tmp_path / "log")
     clean = typed("defense-set", "suggest", "own", *DIGITS, *words, "--inputs", "log")
     one_line(clean, "every candidate is an example of the test or of the clean ones")
@@ -191,7 +192,6 @@ def test_a_word_that_turns_tweets(typed, tmp_path):
         (("--steps", 9), "--steps does not go with --method relabelled"),
         (("--method", "inversion", "--steps", 0), "steps must be >= 1, got 0"),
         (("--inputs", "x"), "--inputs does not go with --method relabelled"),
-        (("--method", "disagreement", "--to", 1), "--to does not go with --method disagreement"),
         (("--to", 10), "to must be <= 9, got 10"),
         (("--from", -1), "from must be >= 0, got -1"),
         (("--from", 1, "--to", 1), "the clean examples of class 1 that are not 1, got"),

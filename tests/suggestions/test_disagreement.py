@@ -21,11 +21,11 @@ def probabilities(row):
     return [one / sum(odds) for one in odds]
 
 
-def by_hand(earlier, later, count):
+def by_hand(earlier, later, count, sources=range(5), targets=range(5)):
     found = []
     for row, (one, two) in enumerate(zip(earlier.tolist(), later.tolist(), strict=True)):
         was, now = one.index(max(one)), two.index(max(two))
-        if was != now:
+        if was != now and was in sources and now in targets:
             rise = math.log(probabilities(two)[now]) - math.log(probabilities(one)[now])
             found.append((-rise, row, was, now))
     return sorted(found)[:count]
@@ -42,6 +42,17 @@ def test_as_by_hand(seed, count):
     assert made.origins == tuple(
         f"{was} turned {now}, log-probability up {-fall:.1f}" for fall, _, was, now in expected
     )
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("sources", "targets"), [((1,), None), (None, (0, 2)), ((3, 1), (2,))])
+def test_only_some_turns(seed, sources, targets):
+    earlier, later = models(seed, 200)
+    made = disagreement(torch.arange(200), earlier, later, 8, sources=sources, targets=targets)
+    expected = by_hand(earlier, later, 8, sources or range(5), targets or range(5))
+    assert made.examples.inputs.tolist() == [row for _, row, _, _ in expected]
+    with pytest.raises(SettingsError, match="agree on all .* or on those that are wanted"):
+        disagreement(torch.arange(200), earlier, later, 8, sources=(1,), targets=(1,))
 
 
 def test_a_sure_turn_comes_before_wavering():

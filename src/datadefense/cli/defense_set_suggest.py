@@ -39,8 +39,6 @@ class Asked:
         one_of("method", self.method, METHODS)
         method = METHODS[self.method]
         given = {
-            "--from": (bool(self.sources), method.classes),
-            "--to": (bool(self.targets), method.classes),
             "--suspect": (self.places.suspect is not None, method.models),
             "--trusted": (self.places.trusted is not None, method.models),
             "--inputs": (self.inputs is not None, method.inputs),

@@ -75,7 +75,6 @@ class Method:
     """A method, and which options it has a use for."""
 
     run: Callable[[Situation], Candidates]
-    classes: bool = False
     models: bool = False
     inputs: bool = False
     search: bool = False
@@ -93,7 +92,14 @@ def by_disagreement(situation: Situation) -> Candidates:
         check_images(situation.spare.inputs, "a folder of images")
         seen = read_images(folder, situation.spare.inputs, opened.experiment.setup)[1]
     suspect, trusted = situation.places.compared(opened).logits(seen)
-    return disagreement(seen, trusted, suspect, situation.count)
+    return disagreement(
+        seen,
+        trusted,
+        suspect,
+        situation.count,
+        sources=situation.sources,
+        targets=situation.targets,
+    )
 
 
 def by_inversion(situation: Situation) -> Candidates:
@@ -146,9 +152,9 @@ def _by_word(situation: Situation) -> Candidates:
 
 
 METHODS: Mapping[str, Method] = {
-    "relabelled": Method(lambda one: one.turned_clean(relabelled, one.targets), classes=True),
-    "triggers": Method(lambda one: one.turned_clean(triggers, one.targets), classes=True),
+    "relabelled": Method(lambda one: one.turned_clean(relabelled, one.targets)),
+    "triggers": Method(lambda one: one.turned_clean(triggers, one.targets)),
     "disagreement": Method(by_disagreement, models=True, inputs=True),
-    "inversion": Method(by_inversion, classes=True, models=True, search=True),
+    "inversion": Method(by_inversion, models=True, search=True),
 }
 """The methods by name."""

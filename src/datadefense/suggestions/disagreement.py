@@ -11,9 +11,13 @@ candidates are those inputs with the later model's label y, ranked by how much m
 This is large only where the later model is sure *and* the earlier one finds the label absurd, which
 is what makes an example of a defense set sure poison. The drop of the earlier label's probability
 would rank an input high, too, on which the later model merely wavers. What honest clients have put
-right since is among the candidates as well: that is spread over the labels, a backdoor is not.
+right since is among the candidates as well: that is spread over the labels, a backdoor is not. Who
+sees one label pile up can ask for that label alone.
 """
 
+from collections.abc import Sequence
+
+import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
@@ -25,7 +29,13 @@ Logits = Float[Tensor, "inputs classes"]
 
 
 def disagreement(
-    inputs: Shaped[Tensor, "inputs ..."], earlier: Logits, later: Logits, count: int
+    inputs: Shaped[Tensor, "inputs ..."],
+    earlier: Logits,
+    later: Logits,
+    count: int,
+    *,
+    sources: Sequence[int] | None = None,
+    targets: Sequence[int] | None = None,
 ) -> Candidates:
     """Return the inputs on which two models disagree most, with the later model's label.
 
@@ -34,6 +44,8 @@ def disagreement(
         earlier: logits of the model from before.
         later: logits of the model from after.
         count: how many at most; fewer if the models disagree on fewer.
+        sources: only inputs that the earlier model calls so; None: any.
+        targets: only inputs that the later model calls so; None: any.
     """
     whole("candidates", count, 1)
     for name, logits in (("earlier", earlier), ("later", later)):
@@ -46,9 +58,15 @@ def disagreement(
             raise SettingsError(f"the {name} model's logits must be finite")
     before, after = (logits.double().log_softmax(1) for logits in (earlier, later))
     was, now = before.argmax(1), after.argmax(1)
-    turned = (was != now).nonzero().flatten()
+    differ = was != now
+    for labels, wanted in ((was, sources), (now, targets)):
+        if wanted is not None:
+            differ &= torch.isin(labels, torch.tensor(list(wanted)))
+    turned = differ.nonzero().flatten()
     if not len(turned):
-        raise SettingsError(f"the models agree on all of the {len(inputs)} inputs")
+        raise SettingsError(
+            f"the models agree on all of the {len(inputs)} inputs, or on those that are wanted"
+        )
     rise = (after - before).gather(1, now[:, None]).flatten()
     first = rise[turned].sort(descending=True, stable=True).indices[:count]
     rows = turned[first]
