@@ -1,11 +1,9 @@
-import copy
-
 import pytest
 import torch
-from tests.small_resnet import small_resnet, stripes
 from torch import nn
 
 from datadefense import Layout, predictor
+from datadefense.buffers import FreshStatisticsWarning, UnhandledBuffersError
 
 
 def small():
@@ -13,111 +11,199 @@ def small():
     return nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
 
 
-def trained_resnet():
-    """A ResNet whose statistics have been moved, with its layout and vector."""
-    module = small_resnet().train()
-    module(stripes(32, 0).inputs)
+def normed():
+    """A net whose running statistics are not those of a fresh one."""
+    torch.manual_seed(0)
+    norm = nn.BatchNorm2d(2)
+    norm.running_mean += 0.5
+    return nn.Sequential(nn.Conv2d(1, 2, 3), norm, nn.Flatten(), nn.Linear(8, 2))
+
+
+def parameters(module):
+    return dict(module.named_parameters())
+
+
+def test_there_and_back():
+    module = small()
     layout = Layout.of_module(module)
-    return module, layout, layout.flatten(module.state_dict())
+    vector = layout.flatten(parameters(module))
+    assert layout.dim == len(vector) == sum(p.numel() for p in module.parameters())
+    for name, tensor in layout.unflatten(vector).items():
+        assert torch.equal(tensor, parameters(module)[name])
 
 
-def test_batch_norm_has_a_gradient_in_what_is_learned_only():
-    module, layout, vector = trained_resnet()
-    images = stripes(8, 1).inputs
-    point = vector.clone().requires_grad_()
-    logits = predictor(module, layout)(point, images)
-    (gradient,) = torch.autograd.grad(logits.square().sum(), point)
-    module.eval()(images).square().sum().backward()
-    for slot in layout.slots:
-        part = gradient[slot.start : slot.stop].view(slot.shape)
-        if slot.carried:
-            assert not part.any()
-        else:
-            torch.testing.assert_close(
-                part, module.get_parameter(slot.name).grad, rtol=1e-3, atol=1e-4
-            )
-    assert sum(slot.carried for slot in layout.slots) == 10
+def test_views_share_memory():
+    layout = Layout.of_module(small())
+    vector = torch.zeros(layout.dim)
+    views = layout.unflatten(vector)
+    views["0.bias"][1] = 5.0
+    assert vector.sum() == 5.0
+    assert all(
+        v.untyped_storage().data_ptr() == vector.untyped_storage().data_ptr()
+        for v in views.values()
+    )
 
 
-def test_the_carried_statistics_are_those_of_the_vector():
-    module, layout, vector = trained_resnet()
-    images = stripes(8, 1).inputs
-    expected = module.eval()(images)
-    fresh = predictor(small_resnet(), layout)  # another module: all values come from the vector
-    torch.testing.assert_close(fresh(vector, images), expected)
+def test_a_bound_module_is_its_vector():
+    module = small()
+    layout = Layout.of_module(module)
+    before = layout.flatten(parameters(module))
+    vector = layout.bind(module)
+    assert torch.equal(vector, before)
+    inputs = torch.randn(5, 4)
+    module(inputs).sum().backward()
+    torch.optim.SGD(module.parameters(), lr=0.1).step()
+    assert not torch.equal(vector, before)
+    assert torch.equal(vector, layout.flatten(parameters(module)))
+    vector.zero_()
+    assert torch.equal(module(inputs), torch.zeros(5, 2))
 
 
-def test_no_vector_makes_the_root_of_a_negative_variance():
-    module, layout, vector = trained_resnet()
-    images = stripes(8, 1).inputs
-    hostile, floored = vector.clone(), vector.clone()
-    for slot in layout.slots:
-        if slot.is_variance:
-            hostile[slot.start] = -7.0
-            floored[slot.start] = 0.0
-    predict = predictor(module, layout)
-    assert predict(hostile, images).isfinite().all()
-    assert torch.equal(predict(hostile, images), predict(floored, images))
-    assert (hostile < -6).any()  # the vector itself is as it was
+def test_buffers_are_refused_by_name():
+    with pytest.raises(UnhandledBuffersError, match=r"3 buffers \('1.running_mean'.*GroupNorm"):
+        Layout.of_module(normed(), "refuse")
+    with pytest.raises(UnhandledBuffersError, match="num_batches_tracked"):
+        Layout.of_state_dict(normed().state_dict(), "refuse")
+    with pytest.raises(ValueError, match="buffers must be one of"):
+        Layout.of_module(normed(), buffers="ignore")
 
 
-class TestLearning:
-    def test_it_is_the_module_in_training_mode(self):
-        """The slow twin: the module itself, in training mode, which moves its own buffers."""
-        module, layout, vector = trained_resnet()
-        twin = copy.deepcopy(module).train()
-        learning = predictor(module, layout).learning(vector)
-        for seed in (1, 2):
-            images = stripes(8, seed).inputs
-            torch.testing.assert_close(learning(vector, images), twin(images))
-        written = vector.clone()
-        learning.write_statistics(written)
-        torch.testing.assert_close(written, layout.flatten(twin.state_dict()))
-        assert not torch.equal(written, vector)
-        learned = torch.cat([torch.full((s.stop - s.start,), not s.carried) for s in layout.slots])
-        assert torch.equal(written[learned], vector[learned])
+@pytest.mark.parametrize("source", ["module", "state dict"])
+def test_buffers_kept_or_aggregated(source):
+    module = normed()
 
-    def test_nothing_of_it_is_left_behind(self):
-        module, layout, vector = trained_resnet()
-        before = copy.deepcopy(module.state_dict())
-        images, predict = stripes(8, 1).inputs, predictor(module, layout)
-        first, start = predict(vector, images), vector.clone()
-        answers = [predict.learning(vector)(vector, images) for _ in range(2)]
-        assert torch.equal(*answers)
-        assert torch.equal(vector, start)
-        assert torch.equal(predict(vector, images), first)
-        assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+    def layout(policy):
+        if source == "module":
+            return Layout.of_module(module, policy)
+        return Layout.of_state_dict(module.state_dict(), policy)
 
-    def test_a_cumulative_average_begins_anew(self):
-        """With momentum=None a norm divides by its counter, which is no part of the vector."""
-        norm = nn.BatchNorm1d(2, momentum=None)
-        layout = Layout.of_module(norm)
-        vector = layout.flatten(norm.state_dict())
-        predict, inputs = predictor(norm, layout), torch.arange(8.0).view(4, 2)
-        for _ in range(2):
-            learning, written = predict.learning(vector), vector.clone()
-            learning(vector, inputs)
-            learning.write_statistics(written)
-            assert layout.unflatten(written)["running_mean"].tolist() == [3.0, 4.0]
+    learned = sum(p.numel() for p in module.parameters())
+    keep, aggregate = layout("keep"), layout("aggregate")
+    assert keep.dim == learned
+    assert set(keep.kept) == {"1.running_mean", "1.running_var", "1.num_batches_tracked"}
+    assert aggregate.dim == learned + 4
+    assert aggregate.kept == ("1.num_batches_tracked",)
+    carried = [slot.name for slot in aggregate.slots if slot.carried]
+    assert carried == ["1.running_mean", "1.running_var"]
+    assert [slot.name for slot in aggregate.slots if slot.is_variance] == ["1.running_var"]
+    assert not any(slot.carried for slot in keep.slots)
+    vector = keep.flatten(parameters(module))
+    assert keep.mismatch(module.state_dict()) is None
+    inputs = torch.randn(3, 1, 4, 4)
+    assert torch.allclose(predictor(module, keep)(vector, inputs), module.eval()(inputs))
 
-    def test_without_such_norms_it_is_the_predictor_to_the_bit(self):
-        torch.manual_seed(0)
-        module = nn.Sequential(
-            nn.Conv2d(1, 4, 3), nn.GroupNorm(2, 4), nn.Dropout(), nn.Flatten(), nn.Linear(144, 4)
+
+def test_the_default_aggregates_and_says_so(datadefense_log):
+    datadefense_log.set_level("INFO", logger="datadefense")
+    for layout in (Layout.of_module(normed()), Layout.of_state_dict(normed().state_dict())):
+        line = layout.about_buffers()
+        assert line == (
+            "buffers of the model: 2 are aggregated with the parameters ('1.running_mean', "
+            "'1.running_var'); 1 stay as the server has them ('1.num_batches_tracked')"
         )
-        layout = Layout.of_module(module)
-        vector, images = layout.flatten(module.state_dict()), stripes(8, 1).inputs
-        predict = predictor(module, layout)
-        assert torch.equal(predict.learning(vector)(vector, images), predict(vector, images))
-        assert predict.learning(vector).smallest_batch == 1
+        assert datadefense_log.messages.count(line) >= 1
+    datadefense_log.clear()
+    assert Layout.of_module(small()).about_buffers() is None
+    assert not datadefense_log.messages
 
-    @pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
-    def test_statistics_of_other_dtypes(self, dtype):
-        module = nn.BatchNorm1d(2).to(dtype)
-        layout = Layout.of_module(module)
-        vector = layout.flatten(module.state_dict())
-        learning = predictor(module, layout).learning(vector)
-        learning(vector, torch.tensor([[0.0, 2.0], [2.0, 4.0]], dtype=dtype))
-        learning.write_statistics(vector)
-        mean = layout.unflatten(vector)["running_mean"]
-        assert mean.tolist() == pytest.approx([0.1, 0.3], abs=1e-3)
+
+def test_fresh_statistics_that_are_kept_are_a_warning():
+    fresh = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.BatchNorm1d(3))
+    for make in (lambda: Layout.of_module(fresh, "keep"), lambda: of_state(fresh, "keep")):
+        with pytest.warns(FreshStatisticsWarning, match="statistics of 2 layers are freshly init"):
+            make()
+    Layout.of_module(fresh, "aggregate")  # a warning would be an error
+    fresh[2].running_var *= 0.5
+    Layout.of_module(fresh, "keep")
+    of_state(fresh, "keep")
+
+
+def of_state(module, policy):
+    return Layout.of_state_dict(module.state_dict(), policy)
+
+
+def test_a_variance_below_zero_stays_as_it_was():
+    layout = Layout.of_module(normed())
+    before = layout.flatten(normed().state_dict()) + 1.0
+    (slot,) = [slot for slot in layout.slots if slot.is_variance]
+    wanted = torch.randn(layout.dim, generator=torch.Generator().manual_seed(3))
+    wanted[slot.start], wanted[slot.start + 1] = -1e-30, 0.25
+    settled = layout.settle(wanted, before)
+    expected = [
+        float(before[place])
+        if slot.start <= place < slot.stop and float(wanted[place]) < 0
+        else float(wanted[place])
+        for place in range(layout.dim)
+    ]
+    assert settled.tolist() == expected
+    assert expected[slot.start : slot.stop] == [2.0, 0.25]
+    assert wanted[slot.start] < 0  # what was given is as it was
+    before[slot.start] = -5.0
+    assert layout.settle(wanted, before)[slot.start] == 0
+    wanted[slot.start] = torch.inf
+    assert layout.settle(wanted, before) is None
+
+
+def test_named_buffers_of_a_state_dict():
+    state = {"weight": torch.zeros(2), "mask": torch.ones(2)}
+    assert Layout.of_state_dict(state, "keep", buffer_names=["mask"]).kept == ("mask",)
+    with pytest.raises(UnhandledBuffersError, match="'count'"):
+        Layout.of_state_dict({"weight": torch.zeros(2), "count": torch.tensor(3)}, "refuse")
+
+
+def test_tied_weights_are_there_once():
+    module = nn.Sequential(nn.Linear(3, 3, bias=False), nn.Linear(3, 3, bias=False))
+    module[1].weight = module[0].weight
+    layout = Layout.of_module(module)
+    assert layout.dim == 9
+    assert layout.aliases == (("1.weight", "0.weight"),)
+    assert layout.mismatch(module.state_dict()) is None
+    assert set(layout.unflatten(torch.zeros(9))) == {"0.weight", "1.weight"}
+    inputs = torch.randn(2, 3)
+    vector = layout.flatten(parameters(module))
+    assert torch.allclose(predictor(module, layout)(vector, inputs), module(inputs))
+
+
+def test_half_precision_is_widened_and_comes_back():
+    module = small().half()
+    layout = Layout.of_module(module)
+    vector = layout.flatten(parameters(module))
+    assert vector.dtype == torch.float32
+    for name, tensor in layout.unflatten(vector).items():
+        assert tensor.dtype == torch.float16
+        assert torch.equal(tensor, parameters(module)[name])
+    with pytest.raises(ValueError, match="bind needs every tensor in torch.float32"):
+        layout.bind(module)
+    assert Layout.of_module(small().double()).dtype == torch.float64
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.pop("0.bias"), "missing tensors: '0.bias'"),
+        (lambda t: t.update(extra=torch.zeros(1)), "unknown tensors: 'extra'"),
+        (lambda t: t.update({"0.bias": torch.zeros(4)}), r"0.bias has shape \(4,\), expected"),
+        (lambda t: t.update({"0.bias": torch.zeros(3).double()}), "0.bias has dtype torch.float64"),
+        (lambda t: t.update({"x" * 10_000: torch.zeros(1)}), r"^unknown tensors: '(x{60})'$"),
+    ],
+)
+def test_mismatches(change, message):
+    module = small()
+    tensors = dict(parameters(module))
+    change(tensors)
+    with pytest.raises(ValueError, match=message):
+        Layout.of_module(module).flatten(tensors)
+
+
+def test_parameters_without_the_buffers():
+    layout = Layout.of_module(normed())
+    with pytest.raises(ValueError, match=r"'1.running_mean'.*; a module's state_dict"):
+        layout.flatten(parameters(normed()))
+    assert layout.flatten(normed().state_dict()).shape == (layout.dim,)
+
+
+def test_a_vector_of_the_wrong_length():
+    with pytest.raises((ValueError, TypeError)):
+        Layout.of_module(small()).unflatten(torch.zeros(5))
+    with pytest.raises(ValueError, match="no parameters"):
+        Layout.of_module(nn.ReLU())
