@@ -74,7 +74,10 @@ def test_with_slack_for_everything_it_is_the_attacker_who_only_knows_the_round()
 def test_it_knows_less_than_one_who_only_knows_the_round():
     """Both dare all in a round; only the patient one minds what the first model knew."""
     worker, known = no_dropout(), []
-    for twist in (KnowsTheDefense(tolerance=1.0, reach=20.0), Drip(tolerance=1.0, reach=20.0)):
+    for twist in (
+        KnowsTheDefense(tolerance=1.0, reach=20.0),
+        Drip(tolerance=1.0, reach=20.0, slack=0.03),
+    ):
         worker.load(FEDERATION.start + update_of(twist, LOOT, on=no_dropout()))
         worker.module.eval()
         known.append(probability(worker))

@@ -25,10 +25,11 @@ class Drip(KnowsTheDefense):
     `datadefense.defenses.datadefense.hold` limits. The other two prices are shares of a loss,
     about 1 where all is learned; this one is a share of what may be known, so that a step beyond
     the limit costs as much as the classes could gain by it. Below the limit it is 0 and the
-    attacker is `KnowsTheDefense`.
+    attacker is `KnowsTheDefense`, as it is with a slack of 1. One that keeps its own model at the
+    hold's slack has next to no backdoor to give: the hold has then done its work unseen.
     """
 
-    slack: float = setting(0.03, "what it dares to know of the poison beyond the first model")
+    slack: float = setting(1.0, "what it dares to know beyond the first model; 1: no limit")
 
     def __post_init__(self) -> None:
         KnowsTheDefense.__post_init__(self)
