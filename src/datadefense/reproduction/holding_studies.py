@@ -87,6 +87,14 @@ def _heterogeneous(scale: str) -> Iterator[Point]:
                 yield point_of(scale, (alpha, attack, defense), "digits-edge", of_run)
 
 
+def _oracle(scale: str) -> Iterator[Point]:
+    for knowledge in ("everything", "rule", "nothing"):
+        for defense in ("fedavg", "krum", *RULES[1:]):
+            changes = {"attack": "oracle", "malicious": "0.2", "knowledge": knowledge}
+            labels = (knowledge, defense)
+            yield point_of(scale, labels, "digits-edge", {**changes, "defense": defense})
+
+
 def _parts(scale: str) -> Iterator[Point]:
     patient = {"attack": "adaptive", "malicious": "0.2", "tolerance": "0.4", **LONG}
     for words, changes in {
@@ -148,6 +156,12 @@ HOLDING = (
         _unlike,
     ),
     Study("calm", "300 rounds in which nobody attacks: what does it cost?", ("defense",), _calm),
+    Study(
+        "oracle",
+        "attackers who call the defense: how far towards their backdoor does it let them go?",
+        ("they know", "defense"),
+        _oracle,
+    ),
     Study("parts", "what does each part of the default do?", ("attack", "form"), _parts),
 )
 """Studies of what the default promises."""

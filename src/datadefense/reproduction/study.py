@@ -159,8 +159,12 @@ def table(study: Study, scale: str, results: Mapping[str, Result]) -> str:
     numbers = {} if paper is None else paper.figures
     if numbers:
         heads += ["paper's MA %", "paper's ASR %"]
+    shown = list(cells(study, scale, results))
+    searched = any(cell.values("evasion_budget") for cell in shown)
+    if searched:
+        heads.append("evasion budget")
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
-    for cell in cells(study, scale, results):
+    for cell in shown:
         excess = cell.values("excess_asr_percent")
         row = [
             *cell.point.labels,
@@ -178,6 +182,8 @@ def table(study: Study, scale: str, results: Mapping[str, Result]) -> str:
         ]
         if numbers:
             row += _beside(cell, numbers.get(cell.point.labels))
+        if searched:
+            row.append(spread(cell.values("evasion_budget"), 3))
         lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines) + "\n"
 
