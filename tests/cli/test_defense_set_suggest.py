@@ -148,11 +148,12 @@ def test_inversion_finds_the_class_of_a_bright_corner(typed, tmp_path):
     words = ("--method", "inversion", "--suspect", "last", "--trusted", "first", "--size", 50)
     ended = suggest(typed, *words, "--to", 3, "--to", 5, "--steps", 100)
     assert ended.code == 0, ended.err
-    first, second, wrote = ended.out.splitlines()
+    first, second, doubt, wrote = ended.out.splitlines()
     assert first.startswith("class 3: a patch of ")
     assert ", for the trusted model 0%; outlier score " in first
     assert second.startswith("class 5: a patch of ")
     assert "turns 0%" in second
+    assert doubt.startswith("warning: no outlier score is above 2, the smallest patch is taken")
     assert wrote.endswith("10 suggested by inversion (10 labelled 3)")
     source, rows = candidates(tmp_path / "own")
     assert all("as 3 with a patch" in source.provenance[row] for row in rows)

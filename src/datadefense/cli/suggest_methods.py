@@ -16,7 +16,7 @@ from datadefense.experiments.kept_inputs import as_kept
 from datadefense.experiments.suggested_poison import Suggest
 from datadefense.suggestions.candidates import Candidates
 from datadefense.suggestions.disagreement import disagreement
-from datadefense.suggestions.inversion import Search, invert, outliers, suspicious
+from datadefense.suggestions.inversion import OUTLIER, Search, invert, outliers, suspicious
 from datadefense.suggestions.relabelled import most_relabelled, relabelled
 from datadefense.suggestions.triggers import check_images, triggers
 from datadefense.suggestions.word_inversion import invert_word, put_word
@@ -114,12 +114,18 @@ def _by_patch(situation: Situation) -> Candidates:
         invert(situation.of_others(target), target, models, situation.draw, situation.search)
         for target in situation.targets
     ]
-    for one, score in zip(patches, outliers([one.size for one in patches]), strict=True):
+    scores = outliers([one.size for one in patches])
+    for one, score in zip(patches, scores, strict=True):
         say(
             f"class {one.target}: a patch of {one.size:.0f} pixels turns {one.turned:.0%}, for the "
             f"trusted model {one.turned_trusted:.0%}; outlier score {score:.1f}"
         )
     found = {one.target: one for one in suspicious(patches)}
+    if max(scores) <= OUTLIER:
+        say(
+            f"warning: no outlier score is above {OUTLIER:g}, the smallest patch is taken: if it is "
+            "no backdoor's, honest clients will be left out for learning it"
+        )
     plain = situation.turned_clean(relabelled, tuple(found))
     inputs = plain.examples.inputs.clone()
     for target, patch in found.items():
