@@ -121,10 +121,10 @@ def _by_patch(situation: Situation) -> Candidates:
             f"trusted model {one.turned_trusted:.0%}; outlier score {score:.1f}"
         )
     found = {one.target: one for one in suspicious(patches)}
-    if max(scores) <= OUTLIER:
+    if max(scores[patches.index(one)] for one in found.values()) <= OUTLIER:
         say(
-            f"warning: no outlier score is above {OUTLIER:g}, the smallest patch is taken: if it is "
-            "no backdoor's, honest clients will be left out for learning it"
+            f"warning: no outlier score is above {OUTLIER:g}, the smallest patch is taken: if it "
+            "is no backdoor's, honest clients will be left out for learning it"
         )
     plain = situation.turned_clean(relabelled, tuple(found))
     inputs = plain.examples.inputs.clone()
