@@ -96,7 +96,9 @@ def test_images_say_what_they_are_turned_into(setup, more, sources, target):
     plain = dealt(setup, "same", **more)
     assert (set(plain.aim.sources), plain.aim.target) == (sources, target)
     if setup == "emnist-ardis":
-        with pytest.raises(SettingsError, match="<= 0, the clean examples of class 7 that are not 1, got 50"):
+        with pytest.raises(
+            SettingsError, match="<= 0, the clean examples of class 7 that are not 1, got 50"
+        ):
             dealt(setup, "relabelled", **more)
         return
     material = dealt(setup, "relabelled", **more)
