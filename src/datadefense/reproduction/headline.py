@@ -15,6 +15,14 @@ CASES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "20 % of clients, a fifth": ("poisoners", ("digits-edge", "20 %", "20 %")),
     "20 % of clients, a half": ("poisoners", ("digits-edge", "20 %", "50 %")),
     "40 % of clients, a fifth": ("poisoners", ("digits-edge", "40 %", "20 %")),
+    "CIFAR-10 trigger, 20 %, a fifth (45 rounds)": (
+        "poisoners",
+        ("cifar10-trigger", "20 %", "20 %"),
+    ),
+    "CIFAR-10 Southwest, 20 %, a fifth (45 rounds)": (
+        "poisoners",
+        ("cifar10-southwest", "20 %", "20 %"),
+    ),
     "20 %, patient, knows the faults": ("patient", ("20 %", "0.4")),
     "40 %, patient, knows the faults": ("patient", ("40 %", "0.4")),
     "20 %, scaled (30 rounds)": (
