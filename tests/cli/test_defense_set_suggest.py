@@ -68,6 +68,15 @@ def test_clean_sevens_called_one(typed, tmp_path):
     assert read_defense_folder(tmp_path / "two").ids == source.ids
 
 
+def test_one_class_into_each_other(typed, tmp_path):
+    ended = suggest(typed, "--from", 7, "--size", 100)
+    assert ended.code == 0, ended.err
+    source, rows = candidates(tmp_path / "own")
+    assert set(source.labels[rows].tolist()) == set(range(10)) - {7}
+    nothing = typed("defense-set", "suggest", "two", *DIGITS, "--from", 7, "--to", 7)
+    assert (nothing.code, "leave nothing to turn" in nothing.err) == (2, True)
+
+
 def test_fewer_where_there_are_fewer(typed):
     """Without --size a scarce class gives what it has; with it, that is an error."""
     ended = suggest(typed, "--from", 7, "--to", 1)
@@ -195,7 +204,7 @@ def test_a_word_that_turns_tweets(typed, tmp_path):
         (("--inputs", "x"), "--inputs does not go with --method relabelled"),
         (("--to", 10), "to must be <= 9, got 10"),
         (("--from", -1), "from must be >= 0, got -1"),
-        (("--from", 1, "--to", 1), "the clean examples of class 1 that are not 1, got"),
+        (("--from", 1, "--to", 1), "leave nothing to turn: they name one class"),
         (("--size", 1), "size must be >= 2, got 1"),
         (("--size", 600), "size less its candidates must be <= 400, got 480"),
         (("--share", 1), "share must be < 1, got 1"),

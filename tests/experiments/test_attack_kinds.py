@@ -17,7 +17,7 @@ from datadefense.simulation.pool import Pool
 
 
 def test_fields_of_the_experiment_are_settings_of_the_attack():
-    drip = Experiment(attack="drip", tolerance=0.1, reach=2.0, slack=0.05).make_attack().twist
+    drip = Experiment(attack="drip", tolerance=0.1, reach=2.0, drip_slack=0.05).make_attack().twist
     assert drip == Drip(tolerance=0.1, reach=2.0, slack=0.05)
     chosen = {"knowledge": "rule", "least_weight": 0.25, "longest_step": 10.0}
     oracle = Experiment(attack="oracle", **chosen).make_attack().twist
@@ -38,7 +38,7 @@ def test_defaults_are_the_attacks_own(name):
     ("changes", "message"),
     [
         ({"attack": "oracle", "knowledge": "all"}, "knowledge must be one of"),
-        ({"attack": "drip", "slack": 2.0}, "slack must be <= 1"),
+        ({"attack": "drip", "drip_slack": 2.0}, "slack must be <= 1"),
     ],
 )
 def test_settings_that_cannot_be_are_said_before_a_run(changes, message):

@@ -12,7 +12,7 @@ from datadefense.experiments.experiment import ATTACKERS_ONLY, Experiment
 from datadefense.experiments.setups import SETUPS
 
 FIELDS = [field.name for field in dataclasses.fields(Experiment)]
-DEFAULTS_PIN = "737d8a7d82b0c0a8"
+DEFAULTS_PIN = "4f422e6616db4e6e"
 KEY_PIN = "9d369eeb49ce555d"
 ADVICE = (
     "defaults are part of what stored keys mean: raise ENGINE in experiments/revisions.py, or give "

@@ -7,7 +7,9 @@ import typer
 
 from datadefense.cli.options import DataFolder
 
-set_app = typer.Typer(help="Build, see, mark and check defense sets.", no_args_is_help=True)
+set_app = typer.Typer(
+    help="Build, suggest, see, mark and check defense sets.", no_args_is_help=True
+)
 SetFolder = Annotated[Path, typer.Argument(help="Folder of the defense set.")]
 SetupName = Annotated[
     str | None, typer.Option("--setup", help="Setup; see `datadefense list setups`.")
@@ -96,7 +98,7 @@ def set_suggest(
     seed: Seed = 0,
     set_: Changes = None,
 ) -> None:
-    """Make a defense set without any poison: from clean examples, a log or a suspect model."""
+    """Make a defense set when no poison was seen: from clean examples, a log or a suspect model."""
     from datadefense.cli.compared_models import ModelPlaces
     from datadefense.cli.defense_set_suggest import Asked, suggest
     from datadefense.cli.opened_setup import Chosen

@@ -14,6 +14,7 @@ from datadefense.data.defense_folder import EXAMPLES, read_defense_folder
 from datadefense.examples import Examples
 from datadefense.experiments.kept_inputs import as_kept
 from datadefense.experiments.suggested_poison import Suggest
+from datadefense.settings import SettingsError
 from datadefense.suggestions.candidates import Candidates
 from datadefense.suggestions.disagreement import disagreement
 from datadefense.suggestions.inversion import OUTLIER, Search, invert, outliers, suspicious
@@ -57,6 +58,9 @@ class Situation:
 
     def turned_clean(self, suggest: Suggest, targets: tuple[int, ...]) -> Candidates:
         """Return clean examples labelled with the targets, and painted or not."""
+        targets = tuple(target for target in targets if (target,) != self.sources)
+        if not targets:
+            raise SettingsError("--from and --to leave nothing to turn: they name one class")
         count = self.count
         if self.at_most:
             count = min(count, most_relabelled(self.spare, self.sources, targets) or count)

@@ -62,8 +62,8 @@ ATTACKS: Mapping[str, AttackKind] = {
         twist=lambda one: KnowsTheDefense(tolerance=one.tolerance, reach=one.reach),
     ),
     "drip": AttackKind(
-        "the same, and never knows more of the poison than a patient defense lets anybody",
-        twist=lambda one: Drip(tolerance=one.tolerance, reach=one.reach, slack=one.slack),
+        "adaptive in every round; with drip_slack < 1 it minds what the defense holds too",
+        twist=lambda one: Drip(tolerance=one.tolerance, reach=one.reach, slack=one.drip_slack),
     ),
     "oracle": AttackKind(
         "calls the defense, and sends the largest step towards its backdoor that gets weight",

@@ -38,7 +38,7 @@ ATTACKERS_ONLY = (
     "poison_share",
     "tolerance",
     "reach",
-    "slack",
+    "drip_slack",
     "knowledge",
     "least_weight",
     "longest_step",
@@ -114,7 +114,7 @@ class Experiment:
     poison_share: float = setting(0.2, "share of a data poisoner's examples that is poisoned")
     tolerance: float = setting(0.2, "share of the poison's loss that adaptive and drip take off")
     reach: float = setting(1.5, "radius of adaptive's and drip's ball, in honest updates")
-    slack: float = setting(1.0, "what drip dares to know beyond the first model; 1: no limit")
+    drip_slack: float = setting(1.0, "what drip dares to know beyond the first model; 1: no limit")
     knowledge: Knowledge = setting("everything", "what oracle knows: nothing, rule or everything")
     least_weight: float = setting(0.5, "weight that oracle wants, in fair shares 1/n")
     longest_step: float = setting(30.0, "most that oracle multiplies its backdoor by")
