@@ -37,6 +37,8 @@ class Drip(KnowsTheDefense):
 
     def loss(self, bench: Bench, loot: Loot, situation: Situation) -> Loss:
         """Return the loss with the price of being noticed in the round and over all rounds."""
+        if self.slack >= 1:
+            return KnowsTheDefense.loss(self, bench, loot, situation)
         _, poison = guess_on(bench, loot)
         bench.load(situation.first)
         bench.module.eval()

@@ -23,8 +23,14 @@ CASES: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "poisoners",
         ("cifar10-southwest", "20 %", "20 %"),
     ),
-    "20 %, patient, knows the faults": ("patient", ("20 %", "0.4")),
-    "40 %, patient, knows the faults": ("patient", ("40 %", "0.4")),
+    "20 %, drip: patient, knows the faults (200 rounds)": (
+        "drip",
+        ("20 %", "faults", "0.4", "1.5"),
+    ),
+    "40 %, drip: patient, knows the faults (200 rounds)": (
+        "drip",
+        ("40 %", "faults", "0.4", "1.5"),
+    ),
     "20 %, scaled (30 rounds)": (
         "targets",
         ("digits-edge", "pgd-replacement", "20 % of clients"),

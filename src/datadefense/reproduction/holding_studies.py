@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
-from datadefense.reproduction.paper_studies import LEARNED
+from datadefense.reproduction.paper_studies import LEARNED, STAND_IN
 from datadefense.reproduction.study import Point, Study, point_of
 
 DEFAULT = "datadefense"
 RULES = ("fedavg", "multi-krum", "median", "fltrust", LEARNED, DEFAULT)
 """No defense, two statistics, trust in clean data, the former default, the default."""
 LONG = {"rounds": "100", "evaluate_every": "5", "checkpoint_every": "25"}
+LONGEST = {"rounds": "200", "evaluate_every": "10", "checkpoint_every": "25"}
 
 
 def _shares(malicious: str, poison_share: str) -> dict[str, str]:
@@ -50,19 +51,34 @@ def _poisoners(scale: str) -> Iterator[Point]:
         yield point_of(scale, labels, "digits-edge", changes)
     for setup in PAPER_SETUPS:
         for defense in RULES:
-            changes = {**ORDINARY["20 %", "20 %"], "rounds": "45", "defense": defense}
+            stand_in = STAND_IN if setup == "emnist-ardis" else {}
+            changes = {**ORDINARY["20 %", "20 %"], **stand_in, "rounds": "45", "defense": defense}
             yield point_of(scale, (setup, "20 %", "20 %", defense), setup, changes)
 
 
-def _patient(scale: str) -> Iterator[Point]:
+def _drip(scale: str) -> Iterator[Point]:
+    cases = [
+        ("0.1", "1.5"),
+        ("0.2", "1.5"),
+        ("0.4", "1.5"),
+        ("0.6", "1.5"),
+        ("0.4", "1"),
+        ("0.4", "2"),
+    ]
     for words, malicious in (("20 %", "0.2"), ("40 %", "0.4")):
-        for tolerance in ("0.2", "0.4"):
-            for defense in RULES:
-                changes = {"attack": "adaptive", "malicious": malicious, "tolerance": tolerance}
-                labels = (words, tolerance, defense)
-                yield point_of(
-                    scale, labels, "digits-edge", {**LONG, **changes, "defense": defense}
-                )
+        for knows, slack in (("faults", "1"), ("faults and hold", "0.03")):
+            for tolerance, reach in cases if knows == "faults" else cases[2:3]:
+                for defense in RULES:
+                    changes = {
+                        "attack": "drip",
+                        "malicious": malicious,
+                        "tolerance": tolerance,
+                        "reach": reach,
+                        "drip_slack": slack,
+                        "defense": defense,
+                    }
+                    labels = (words, knows, tolerance, reach, defense)
+                    yield point_of(scale, labels, "digits-edge", {**LONGEST, **changes})
 
 
 def _no_poison(scale: str) -> Iterator[Point]:
@@ -96,10 +112,10 @@ def _oracle(scale: str) -> Iterator[Point]:
 
 
 def _parts(scale: str) -> Iterator[Point]:
-    patient = {"attack": "adaptive", "malicious": "0.2", "tolerance": "0.4", **LONG}
+    drip = {"attack": "drip", "malicious": "0.2", "tolerance": "0.4", **LONG}
     for words, changes in {
         "data-poisoning, 40 % of clients": {**ORDINARY["40 %", "20 %"], **LONG},
-        "patient, 20 % of clients": patient,
+        "drip, 20 % of clients": drip,
         "pgd-replacement, 40 % of clients": {"malicious": "0.4"},
         "nobody": {"attack": "none", **LONG},
     }.items():
@@ -121,6 +137,26 @@ def _unlike(scale: str) -> Iterator[Point]:
             yield point_of(scale, (setup, view), setup, {**changes, "defense": DEFAULT})
 
 
+def _poor_sets(scale: str) -> Iterator[Point]:
+    for words, changes in {
+        "as it is": {},
+        "5 % of the marks wrong": {"wrong_marks_percent": "5"},
+        "10 % of the marks wrong": {"wrong_marks_percent": "10"},
+        "20 marked clean": {"server_clean": "20"},
+        "20 poisoned": {"server_poison": "20"},
+        "10 poisoned": {"server_poison": "10"},
+        "100 clean (20 marked), 20 poisoned": {
+            "defense_clean": "100",
+            "server_clean": "20",
+            "server_poison": "20",
+        },
+        "two backdoors, both in the set": {"second_backdoor": "known"},
+        "two backdoors, one in the set": {"second_backdoor": "unknown"},
+    }.items():
+        of_run = {**ORDINARY["20 %", "20 %"], **LONG, **changes, "defense": DEFAULT}
+        yield point_of(scale, (words,), "digits-edge", of_run)
+
+
 def _calm(scale: str) -> Iterator[Point]:
     for defense in ("fedavg", DEFAULT):
         changes = {**LONG, "rounds": "300", "attack": "none", "defense": defense}
@@ -135,10 +171,10 @@ HOLDING = (
         _poisoners,
     ),
     Study(
-        "patient",
-        "attackers who know the rule, take little in a round, and have time?",
-        ("malicious", "share of the poison's loss taken off in a round", "defense"),
-        _patient,
+        "drip",
+        "attackers who know the rule, take little in a round, and have 200 rounds?",
+        ("malicious", "they know", "loss taken off in a round", "reach", "defense"),
+        _drip,
     ),
     Study(
         "no-poison", "what if the defense set holds no poison?", ("attack", "defense"), _no_poison
@@ -154,6 +190,12 @@ HOLDING = (
         "ordinary poisoners whose poison is not in the set: what may stand there instead?",
         ("setup", "the server's poison"),
         _unlike,
+    ),
+    Study(
+        "poor-sets",
+        "ordinary poisoners, and a set that is small, wrongly marked or knows one backdoor of two?",
+        ("defense set",),
+        _poor_sets,
     ),
     Study("calm", "300 rounds in which nobody attacks: what does it cost?", ("defense",), _calm),
     Study(
