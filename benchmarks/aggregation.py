@@ -33,12 +33,12 @@ from benchmarks.flower_replies import (
 )
 from benchmarks.measure import Contender, Times, others_share, peak_extra_bytes, race
 from benchmarks.plain_torch import PLAIN, Plain
+from datadefense.core.examples import Examples
+from datadefense.core.rng import generator
+from datadefense.core.round import Round
+from datadefense.core.server import Server
+from datadefense.core.storage import write_atomically
 from datadefense.defenses import DEFENSES, Defense, create
-from datadefense.examples import Examples
-from datadefense.rng import generator
-from datadefense.round import Round
-from datadefense.server import Server
-from datadefense.storage import write_atomically
 
 PASSES: Mapping[str, int] = {
     "fedavg": 1,

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from datadefense.gate import Gate, Submission
-from datadefense.params import Layout
-from datadefense.round import Round
+from datadefense.core.gate import Gate, Submission
+from datadefense.core.predictor import Layout
+from datadefense.core.round import Round
 
 if TYPE_CHECKING:
     from flwr.app import Array, ArrayRecord, Message, RecordDict

@@ -23,10 +23,10 @@ from torch import Tensor
 from benchmarks.aggregation import Case, make_defense, make_round
 from benchmarks.flower_replies import FlowerRound, load_flower, strategies
 from benchmarks.measure import Contender, others_share, peak_extra_bytes, race
-from datadefense.defenses.base import Defense
-from datadefense.round import Aggregate, Round
-from datadefense.server import Server
-from datadefense.storage import write_text
+from datadefense.core.defense import Defense
+from datadefense.core.round import Aggregate, Round
+from datadefense.core.server import Server
+from datadefense.core.storage import write_text
 
 CASES = (Case(10, 431_080), Case(100, 431_080), Case(10, 9_225_610))
 RULES = ("fedavg", "krum", "multi-krum", "median", "trimmed-mean", "bulyan")

@@ -103,7 +103,7 @@ class Page:
         self.url = path.resolve().as_uri()
         self.send("Page.navigate", url=self.url)
         self.wait_for("document.readyState === 'complete'")
-        self.settle()
+        self.to_valid_params()
 
     def send(self, method: str, **values):
         """Send a command to this tab."""
@@ -124,7 +124,7 @@ class Page:
             assert time.monotonic() < deadline, script
             time.sleep(0.02)
 
-    def settle(self) -> None:
+    def to_valid_params(self) -> None:
         """Let the page draw what it has to draw."""
         self.run("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")
 
@@ -149,7 +149,7 @@ class Page:
         for count in range(1, times + 1):
             for kind in ("mousePressed", "mouseReleased"):
                 self.mouse(kind, x, y, button="left", clickCount=count)
-        self.settle()
+        self.to_valid_params()
 
     def drag(self, selector: str, start: float, stop: float) -> None:
         """Drag across an element, from one share of its width to another."""
@@ -161,7 +161,7 @@ class Page:
         for x in xs[1:]:
             self.mouse("mouseMoved", x, y, button="left", buttons=1)
         self.mouse("mouseReleased", xs[-1], y, button="left", clickCount=1)
-        self.settle()
+        self.to_valid_params()
 
     def press(self, *keys: str) -> None:
         """Press keys one after the other."""
@@ -169,7 +169,7 @@ class Page:
             text = {"text": key} if len(key) == 1 else {}
             self.send("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
             self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
-        self.settle()
+        self.to_valid_params()
 
     def screenshot(self, path: Path, whole: bool = True) -> None:
         """Write what the page looks like."""

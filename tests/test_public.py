@@ -8,6 +8,7 @@ import pytest
 
 import datadefense
 from datadefense import defenses
+from datadefense.core import registry
 
 
 def test_every_public_name_is_there():
@@ -34,11 +35,11 @@ def test_importing_is_light():
 
 def test_a_third_partys_defense_joins_by_entry_point(monkeypatch, datadefense_log):
     entries = [
-        EntryPoint("their-median", "datadefense.defenses:Median", defenses.ENTRY_POINTS),
-        EntryPoint("krum", "datadefense.defenses:Median", defenses.ENTRY_POINTS),
-        EntryPoint("broken", "no.such.module:Thing", defenses.ENTRY_POINTS),
+        EntryPoint("their-median", "datadefense.defenses:Median", defenses.REGISTRY.group),
+        EntryPoint("krum", "datadefense.defenses:Median", defenses.REGISTRY.group),
+        EntryPoint("broken", "no.such.module:Thing", defenses.REGISTRY.group),
     ]
-    monkeypatch.setattr(defenses, "entry_points", lambda group: entries)
+    monkeypatch.setattr(registry, "entry_points", lambda group: entries)
     available = defenses.available()
     assert available["their-median"] is defenses.Median
     assert available["krum"] is defenses.Krum

@@ -28,9 +28,9 @@ from benchmarks.defense_cost.released import released
 from benchmarks.defense_cost.report import Beside, Figures, Size, markdown, targets
 from benchmarks.defense_cost.scene import FULL, LENET, NARROW, Scene, images
 from benchmarks.measure import others_share
-from datadefense.rng import generator
-from datadefense.storage import write_text
-from datadefense.training import Bench, Sgd
+from datadefense.core.local_training import Sgd, Trainer
+from datadefense.core.rng import generator
+from datadefense.core.storage import write_text
 
 CLIENTS, EXAMPLES, FEW = 10, 500, 100
 IMAGES, EPOCHS = 250, 2
@@ -62,13 +62,13 @@ def beside_round(repeats: int) -> tuple[Beside, list[Beside]]:
     Medians of the second: a short call finds a quiet moment more easily than a long one.
     """
     scene, small = Scene(FULL, CLIENTS, EXAMPLES), Scene(FULL, CLIENTS, FEW)
-    bench, examples = Bench(scene.loaded(scene.start), scene.layout), images(IMAGES)
+    trainer, examples = Trainer(scene.loaded(scene.start), scene.layout), images(IMAGES)
     update = torch.empty_like(scene.start)
 
     def client() -> None:
-        bench.load(scene.start)
-        bench.train(Sgd(epochs=EPOCHS), examples, generator(0, "training"))
-        bench.write_update(scene.start, update)
+        trainer.load(scene.start)
+        trainer.train(Sgd(epochs=EPOCHS), examples, generator(0, "training"))
+        trainer.write_update(scene.start, update)
 
     calls = {"call": scene.call(), "floor": floor(scene), "client": client, "few": small.call()}
     found = in_turns({name: (call, repeats) for name, call in calls.items()})

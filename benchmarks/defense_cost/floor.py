@@ -6,11 +6,11 @@ import torch
 from torch.nn.functional import cross_entropy, one_hot
 
 from benchmarks.defense_cost.scene import CLASSES, Scene
+from datadefense.core.predictor import channels_last, is_narrow
+from datadefense.core.rng import generator
 from datadefense.defenses import DataDefense
+from datadefense.defenses.datadefense.client_losses import AT_ONCE
 from datadefense.defenses.datadefense.detector import draw_psi
-from datadefense.defenses.datadefense.on_the_set import AT_ONCE
-from datadefense.params import channels_last, is_narrow
-from datadefense.rng import generator
 
 
 def floor(scene: Scene) -> Callable[[], None]:

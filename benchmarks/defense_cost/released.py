@@ -14,9 +14,9 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from benchmarks.defense_cost.scene import CLASSES, Scene
+from datadefense.core.rng import generator
+from datadefense.defenses.datadefense.client_losses import split
 from datadefense.defenses.datadefense.detector import draw_psi, gamma
-from datadefense.defenses.datadefense.on_the_set import split
-from datadefense.rng import generator
 
 BATCH, BETA = 32, 0.2
 

@@ -8,18 +8,18 @@ from functools import cached_property, partial
 import torch
 from torch import Tensor, nn
 
-from datadefense.defense_set import DefenseSet
+from datadefense.core.defense_set import DefenseSet
+from datadefense.core.examples import Examples
+from datadefense.core.features import penultimate
+from datadefense.core.predictor import Layout, predictor
+from datadefense.core.rng import generator
+from datadefense.core.round import Round
+from datadefense.core.server import Server
 from datadefense.defenses import DataDefense
-from datadefense.examples import Examples
-from datadefense.experiments.images import CIFAR_DEVIATION, CIFAR_MEAN
-from datadefense.models.features import penultimate
-from datadefense.models.lenet import lenet
-from datadefense.models.normalised import Normalised
-from datadefense.models.vgg9 import vgg9
-from datadefense.params import Layout, predictor
-from datadefense.rng import generator
-from datadefense.round import Round
-from datadefense.server import Server
+from datadefense.tasks.images import CIFAR_DEVIATION, CIFAR_MEAN
+from datadefense.tasks.models.lenet import lenet
+from datadefense.tasks.models.normalised import Normalised
+from datadefense.tasks.models.vgg9 import vgg9
 
 CLASSES = 10
 KNOWN = 5

@@ -4,7 +4,7 @@
 
 Two measurements. Rounds: ceiling, engine and naive loop in one process, in turns, so that what
 disturbs one disturbs all. Commands: ten rounds from start to finish as processes of their own, our
-engine, Flower's simulation (extra ``bench``) and pfl (a Python that has it), in turns as well.
+engine, Flower's simulation (extra ``trainer``) and pfl (a Python that has it), in turns as well.
 Writes ``results/benchmarks/engine.md`` and ``engine.json``.
 """
 
@@ -24,8 +24,8 @@ import torch
 from benchmarks.engine import naive, ours
 from benchmarks.engine.ceiling import Ceiling
 from benchmarks.engine.tasks import TASKS
+from datadefense.core.storage import write_text
 from datadefense.simulation.pool import Pool
-from datadefense.storage import write_text
 
 COMMAND_ROUNDS = {"A": 10, "B": 3, "C": 10}
 

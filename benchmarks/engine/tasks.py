@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from datadefense.examples import Examples
-from datadefense.models.lenet import lenet
-from datadefense.models.lstm import LstmClassifier
-from datadefense.models.vgg9 import vgg9
+from datadefense.core.examples import Examples
+from datadefense.tasks.models.lenet import lenet
+from datadefense.tasks.models.lstm import LstmClassifier
+from datadefense.tasks.models.vgg9 import vgg9
 
 LEARNING_RATE, MOMENTUM = 0.01, 0.9
 WORDS = 20_000

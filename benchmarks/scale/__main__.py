@@ -22,7 +22,7 @@ from benchmarks.defense_cost.scene import FULL, LENET
 from benchmarks.measure import others_share
 from benchmarks.scale.fit import Cost, Formulas
 from benchmarks.scale.report import days, markdown
-from datadefense.storage import write_text
+from datadefense.core.storage import write_text
 
 ALL = ("fedavg", "median", "krum", "datadefense")
 

@@ -21,12 +21,12 @@ from torch import Tensor
 
 from benchmarks.defense_cost.scene import Scene
 from benchmarks.measure import status_bytes
-from datadefense.defended_round import defend
+from datadefense.core.defend import defend
+from datadefense.core.gate import Admission, Gate, Submission
+from datadefense.core.predictor import predictor
+from datadefense.core.server import Server
 from datadefense.defenses import create
-from datadefense.gate import Admission, Gate, Submission
-from datadefense.params import predictor
-from datadefense.server import Server
-from datadefense.spill import Spill
+from datadefense.kernels.spill import Spill
 
 QUICK_SECONDS, MOST_CALLS = 1.0, 3
 """A call that is quicker than this is made so often; the least time counts."""

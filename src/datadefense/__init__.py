@@ -9,56 +9,56 @@ import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from datadefense.defended_round import defend as defend
-    from datadefense.defense_set import DefenseSet as DefenseSet
+    from datadefense.core.defend import defend as defend
+    from datadefense.core.defense import Combined as Combined
+    from datadefense.core.defense import Defense as Defense
+    from datadefense.core.defense import Promise as Promise
+    from datadefense.core.defense import Rule as Rule
+    from datadefense.core.defense_set import DefenseSet as DefenseSet
+    from datadefense.core.examples import Examples as Examples
+    from datadefense.core.features import penultimate as penultimate
+    from datadefense.core.gate import Admission as Admission
+    from datadefense.core.gate import Gate as Gate
+    from datadefense.core.gate import Rejection as Rejection
+    from datadefense.core.gate import Submission as Submission
+    from datadefense.core.predictor import Layout as Layout
+    from datadefense.core.predictor import predictor as predictor
+    from datadefense.core.round import Aggregate as Aggregate
+    from datadefense.core.round import Round as Round
+    from datadefense.core.server import Server as Server
+    from datadefense.core.storage import load_state as load_state
+    from datadefense.core.storage import save_state as save_state
     from datadefense.defenses import DEFENSES as DEFENSES
     from datadefense.defenses import available as available
     from datadefense.defenses import create as create
-    from datadefense.defenses.base import Combined as Combined
-    from datadefense.defenses.base import Defense as Defense
-    from datadefense.defenses.base import Promise as Promise
-    from datadefense.defenses.base import Rule as Rule
-    from datadefense.examples import Examples as Examples
-    from datadefense.gate import Admission as Admission
-    from datadefense.gate import Gate as Gate
-    from datadefense.gate import Rejection as Rejection
-    from datadefense.gate import Submission as Submission
-    from datadefense.models.features import penultimate as penultimate
-    from datadefense.params import Layout as Layout
-    from datadefense.params import predictor as predictor
-    from datadefense.round import Aggregate as Aggregate
-    from datadefense.round import Round as Round
-    from datadefense.server import Server as Server
-    from datadefense.spill import Spill as Spill
-    from datadefense.storage import load_state as load_state
-    from datadefense.storage import save_state as save_state
+    from datadefense.kernels.spill import Spill as Spill
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "DEFENSES": "datadefense.defenses",
-    "Admission": "datadefense.gate",
-    "Aggregate": "datadefense.round",
-    "Combined": "datadefense.defenses.base",
-    "Defense": "datadefense.defenses.base",
-    "DefenseSet": "datadefense.defense_set",
-    "Examples": "datadefense.examples",
-    "Gate": "datadefense.gate",
-    "Layout": "datadefense.params",
-    "Promise": "datadefense.defenses.base",
-    "Rejection": "datadefense.gate",
-    "Round": "datadefense.round",
-    "Rule": "datadefense.defenses.base",
-    "Server": "datadefense.server",
-    "Spill": "datadefense.spill",
-    "Submission": "datadefense.gate",
+    "Admission": "datadefense.core.gate",
+    "Aggregate": "datadefense.core.round",
+    "Combined": "datadefense.core.defense",
+    "Defense": "datadefense.core.defense",
+    "DefenseSet": "datadefense.core.defense_set",
+    "Examples": "datadefense.core.examples",
+    "Gate": "datadefense.core.gate",
+    "Layout": "datadefense.core.predictor",
+    "Promise": "datadefense.core.defense",
+    "Rejection": "datadefense.core.gate",
+    "Round": "datadefense.core.round",
+    "Rule": "datadefense.core.defense",
+    "Server": "datadefense.core.server",
+    "Spill": "datadefense.kernels.spill",
+    "Submission": "datadefense.core.gate",
     "available": "datadefense.defenses",
     "create": "datadefense.defenses",
-    "defend": "datadefense.defended_round",
-    "load_state": "datadefense.storage",
-    "penultimate": "datadefense.models.features",
-    "predictor": "datadefense.params",
-    "save_state": "datadefense.storage",
+    "defend": "datadefense.core.defend",
+    "load_state": "datadefense.core.storage",
+    "penultimate": "datadefense.core.features",
+    "predictor": "datadefense.core.predictor",
+    "save_state": "datadefense.core.storage",
 }
 __all__ = [
     "DEFENSES",

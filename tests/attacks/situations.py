@@ -1,4 +1,4 @@
-"""An attacker of the tiny federation: its bench, its situation, and what it sends."""
+"""An attacker of the tiny federation: its trainer, its context, and what it sends."""
 
 import copy
 from dataclasses import replace
@@ -7,15 +7,15 @@ import torch
 from tests.simulation.tiny import tiny_federation
 from torch.nn.functional import cross_entropy
 
-from datadefense.attacks.base import Situation
+from datadefense.attacks.base import AttackContext
 from datadefense.attacks.pgd import Pgd
-from datadefense.training import Bench, Sgd
+from datadefense.core.local_training import Sgd, Trainer
 
 FEDERATION = tiny_federation()
 
 
-def situation(**changes):
-    base = Situation(
+def context(**changes):
+    base = AttackContext(
         index=2,
         start=FEDERATION.start,
         previous=None,
@@ -29,17 +29,17 @@ def situation(**changes):
     return replace(base, **changes)
 
 
-def bench():
-    return Bench(copy.deepcopy(FEDERATION.module), FEDERATION.layout)
+def trainer():
+    return Trainer(copy.deepcopy(FEDERATION.module), FEDERATION.layout)
 
 
-def update_of(twist, loot=FEDERATION.loot, where=None, on=None, **settings):
+def update_of(twist, attacker_data=FEDERATION.attacker_data, where=None, on=None, **settings):
     attack = Pgd(epochs=3, batch_size=8, radius=None, weight_decay=0.0, twist=twist, **settings)
-    return attack.update(on or bench(), loot, where or situation())
+    return attack.update(on or trainer(), attacker_data, where or context())
 
 
 def no_dropout():
-    worker = bench()
+    worker = trainer()
     for part in worker.module.modules():
         if isinstance(part, torch.nn.Dropout):
             part.p = 0.0
@@ -47,7 +47,7 @@ def no_dropout():
 
 
 def losses_on(update, guess):
-    worker = bench()
+    worker = trainer()
     worker.load(FEDERATION.start + update)
     worker.module.eval()
     with torch.no_grad():

@@ -7,8 +7,8 @@ from tests.simulation.tiny import tiny_federation
 from datadefense.attacks.absent import SendsNothing
 from datadefense.attacks.pgd import Pgd
 from datadefense.attacks.schedule import FixedFrequency
+from datadefense.core.server import Server
 from datadefense.defenses import FedAvg
-from datadefense.server import Server
 from datadefense.simulation.pool import Pool
 from datadefense.simulation.rounds import begin, simulate
 

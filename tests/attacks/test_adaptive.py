@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.attacks.situations import FEDERATION, losses_on, no_dropout, situation, update_of
+from tests.attacks.situations import FEDERATION, context, losses_on, no_dropout, update_of
 from tests.simulation.tiny import clouds, poisoned
 
 from datadefense.attacks.adaptive import LONGEST, KnowsTheDefense
-from datadefense.params import predictor
-from datadefense.settings import SettingsError
+from datadefense.core.predictor import predictor
+from datadefense.core.settings import SettingsError
 
 GUESS = (clouds(30, 21), poisoned(20, 22))
-LOOT = replace(FEDERATION.loot, guess=GUESS)
+LOOT = replace(FEDERATION.attacker_data, guess=GUESS)
 BATCH = clouds(9, 23)
 
 
@@ -27,13 +27,13 @@ def honest_length(where):
 
 @pytest.mark.parametrize("reach", [0.25, 1.0, 3.0])
 def test_the_radius_is_so_many_honest_updates(reach):
-    where = situation()
+    where = context()
     radius = KnowsTheDefense(reach=reach).radius(no_dropout(), LOOT, where)
     assert radius == pytest.approx(reach * honest_length(where), rel=1e-4)
 
 
 def test_the_radius_follows_how_honest_clients_train_in_the_round():
-    twist, where = KnowsTheDefense(), situation()
+    twist, where = KnowsTheDefense(), context()
     slow = replace(where, training=replace(where.training, learning_rate=0.001))
     early, late = (twist.radius(no_dropout(), LOOT, one) for one in (where, slow))
     assert late == pytest.approx(1.5 * honest_length(slow), rel=1e-4)
@@ -44,7 +44,7 @@ def test_the_radius_follows_how_honest_clients_train_in_the_round():
 def test_what_is_sent_is_within_the_ball(reach):
     """A greedy attacker would go further, so it ends on the border."""
     twist = KnowsTheDefense(weight=0.0, reach=reach)
-    radius = twist.radius(no_dropout(), LOOT, situation())
+    radius = twist.radius(no_dropout(), LOOT, context())
     sent = float(update_of(twist, LOOT, learning_rate=0.3, on=no_dropout()).norm())
     assert sent <= radius * (1 + 1e-5)
     assert sent > 0.9 * radius
@@ -86,7 +86,7 @@ def test_the_loss_is_the_classes_and_the_price_of_both_faults(
     """At the global model, on the way to one with the backdoor, and on the way back from it."""
     weight, worker = 7.0, no_dropout()
     worker.load(FEDERATION.start)
-    loss = KnowsTheDefense(weight, tolerance).loss(worker, LOOT, situation())
+    loss = KnowsTheDefense(weight, tolerance).loss(worker, LOOT, context())
     before = [mean_loss(worker, part) for part in GUESS]
     worker.load(FEDERATION.start + step * update_of(KnowsTheDefense(0.0, reach=20.0), LOOT))
     worse, learned = faults(worker, before, tolerance)
@@ -103,7 +103,7 @@ def test_a_long_gradient_is_cut_and_keeps_its_direction(length, left):
     sizes = [tensor.numel() for tensor in worker.tensors]
     for tensor, part in zip(worker.tensors, drawn.split(sizes), strict=True):
         tensor.grad = (length / drawn.norm() * part).view_as(tensor)
-    KnowsTheDefense().before_step(worker, situation())()
+    KnowsTheDefense().before_step(worker, context())()
     cut = torch.cat([tensor.grad.flatten() for tensor in worker.tensors])
     assert torch.allclose(cut, left / drawn.norm() * drawn, atol=1e-5)
 

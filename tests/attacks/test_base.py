@@ -3,9 +3,11 @@
 import torch
 from tests.simulation.tiny import clouds, poisoned
 
-from datadefense.attacks.base import Loot
+from datadefense.attacks.base import AttackerData
 
-LOOT = Loot(clouds(6, 1), poisoned(5, 2), guess=(clouds(3, 3), poisoned(3, 4)), other=clouds(4, 5))
+LOOT = AttackerData(
+    clouds(6, 1), poisoned(5, 2), guess=(clouds(3, 3), poisoned(3, 4)), other=clouds(4, 5)
+)
 
 
 def test_even_places_plant_the_first_and_odd_ones_the_other():
@@ -23,5 +25,5 @@ def test_a_turn_leaves_the_rest_of_the_loot():
 
 
 def test_who_has_one_backdoor_has_no_turns():
-    single = Loot(LOOT.clean, LOOT.poison)
+    single = AttackerData(LOOT.clean, LOOT.poison)
     assert single.in_turn(0) is single.in_turn(1) is single

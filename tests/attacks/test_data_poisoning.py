@@ -2,16 +2,16 @@
 
 import pytest
 import torch
-from tests.attacks.situations import FEDERATION, bench, situation
+from tests.attacks.situations import FEDERATION, context, trainer
 from tests.simulation.tiny import clouds, poisoned
 
-from datadefense.attacks.base import Loot, seed_module
+from datadefense.attacks.base import AttackerData, seed_module
 from datadefense.attacks.data_poisoning import OrdinaryPoisoner
 from datadefense.attacks.pgd import Pgd
-from datadefense.experiments.setups import experiment
-from datadefense.settings import SettingsError
+from datadefense.core.settings import SettingsError
+from datadefense.runs.presets import experiment
 
-LOOT = Loot(clouds(40, 1), poisoned(30, 2))
+LOOT = AttackerData(clouds(40, 1), poisoned(30, 2))
 
 
 @pytest.mark.parametrize(("share", "clean", "poison"), [(0.1, 18, 2), (0.5, 10, 10), (1.0, 0, 20)])
@@ -35,9 +35,9 @@ def test_more_than_the_attacker_has_is_refused_with_the_numbers(share, kind):
 def test_its_update_is_the_one_of_an_honest_client_with_that_data():
     chosen = experiment("digits-edge", "cpu", {"attack": "data-poisoning"})
     attack, honest = chosen.make_attack(), chosen.honest_training()
-    where = situation()
-    sent = attack.update(bench(), LOOT, where)
-    worker = bench()
+    where = context()
+    sent = attack.update(trainer(), LOOT, where)
+    worker = trainer()
     seed_module(where)
     worker.load(FEDERATION.start)
     worker.train(honest.in_round(where.index), LOOT.mixed(), where.generator("order"))

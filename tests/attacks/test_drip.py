@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.attacks.situations import FEDERATION, bench, no_dropout, situation, update_of
+from tests.attacks.situations import FEDERATION, context, no_dropout, trainer, update_of
 from tests.simulation.tiny import clouds, poisoned
 
 from datadefense.attacks.adaptive import KnowsTheDefense
 from datadefense.attacks.drip import Drip
-from datadefense.settings import SettingsError
+from datadefense.core.settings import SettingsError
 
 GUESS = (clouds(30, 21), poisoned(20, 22))
-LOOT = replace(FEDERATION.loot, guess=GUESS)
+LOOT = replace(FEDERATION.attacker_data, guess=GUESS)
 BATCH = clouds(9, 23)
 BACKDOOR = update_of(KnowsTheDefense(0.0, reach=20.0), LOOT)
 
@@ -32,7 +32,7 @@ def probability(worker):
 @pytest.mark.parametrize("step", [-0.8, 0.1, 0.5, 1.0])
 def test_the_third_price_is_what_is_known_beyond_the_first_model_and_the_slack(step, first, slack):
     """The first model may have known less than the one that the round starts from."""
-    worker, where = no_dropout(), situation(first=FEDERATION.start + first * BACKDOOR)
+    worker, where = no_dropout(), context(first=FEDERATION.start + first * BACKDOOR)
     worker.load(where.first)
     limit = probability(worker) + slack
     losses = []
@@ -56,7 +56,7 @@ def test_some_of_these_models_are_beyond_and_some_are_not():
 
 
 def test_the_round_begins_at_the_global_model_again():
-    worker, where = bench(), situation(first=FEDERATION.start + BACKDOOR)
+    worker, where = trainer(), context(first=FEDERATION.start + BACKDOOR)
     worker.load(where.start)
     Drip().loss(worker, LOOT, where)
     left = worker.write_update(where.start, torch.empty_like(where.start))
@@ -88,7 +88,7 @@ def test_it_knows_less_than_one_who_only_knows_the_round():
 
 def test_it_needs_a_guess():
     with pytest.raises(SettingsError, match="needs a guess of the defense set"):
-        Drip().loss(bench(), FEDERATION.loot, situation())
+        Drip().loss(trainer(), FEDERATION.attacker_data, context())
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from datadefense import Aggregate, Defense, create
-from datadefense.attacks.base import Loot
+from datadefense.attacks.base import AttackerData
 from datadefense.attacks.collusion import View
 from datadefense.attacks.oracle import LEVELS, CallsTheDefense, step_to_length
-from datadefense.examples import Examples
-from datadefense.rng import generator
-from datadefense.settings import SettingsError
+from datadefense.core.examples import Examples
+from datadefense.core.rng import generator
+from datadefense.core.settings import SettingsError
 from datadefense.testing.toy import TOY_DIM, toy_round, toy_server
 
 ATTACKERS = [1, 6]
@@ -285,7 +285,7 @@ def test_a_step_that_the_gate_would_stop_is_not_taken():
     assert plot.facts["evasion_budget"] < 30
 
 
-LOOT = Loot(
+LOOT = AttackerData(
     Examples(torch.zeros(10, 2), torch.zeros(10, dtype=torch.int64)),
     Examples(torch.ones(9, 2), torch.ones(9, dtype=torch.int64)),
 )

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from tests import oracles
 from tests.simulation.tiny import tiny_federation
 
-from datadefense.attacks.base import Situation
+from datadefense.attacks.base import AttackContext
 from datadefense.attacks.pgd import Pgd, project
-from datadefense.settings import SettingsError
-from datadefense.training import Bench, Sgd
+from datadefense.core.local_training import Sgd, Trainer
+from datadefense.core.settings import SettingsError
 
 
-def situation(federation, index=1):
-    return Situation(
+def context(federation, index=1):
+    return AttackContext(
         index=index,
         start=federation.start,
         previous=None,
@@ -29,8 +29,8 @@ def situation(federation, index=1):
 
 def update_of(attack, index=1):
     federation = tiny_federation()
-    bench = Bench(copy.deepcopy(federation.module), federation.layout)
-    return attack.update(bench, federation.loot, situation(federation, index))
+    trainer = Trainer(copy.deepcopy(federation.module), federation.layout)
+    return attack.update(trainer, federation.attacker_data, context(federation, index))
 
 
 @given(st.lists(st.floats(-100, 100, width=32), min_size=1, max_size=8), st.floats(0.01, 50))
@@ -62,8 +62,8 @@ def test_replacement_scales_by_examples():
 
 def test_projection_happens_every_so_many_steps(monkeypatch):
     loads = []
-    original = Bench.load
-    monkeypatch.setattr(Bench, "load", lambda self, p: (loads.append(1), original(self, p)))
+    original = Trainer.load
+    monkeypatch.setattr(Trainer, "load", lambda self, p: (loads.append(1), original(self, p)))
     update_of(Pgd(epochs=2, batch_size=4, radius=0.1, project_every=4))
     steps = 10
     per_epoch = {step for step in range(steps) if step % 4 == 0 or step == steps - 1}

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datadefense.attacks.schedule import EXTRA, FixedFrequency, FixedPool, Never
-from datadefense.settings import SettingsError
+from datadefense.core.settings import SettingsError
 
 
 def attacked_rounds(schedule, rounds=40, clients=50, slots=10, seed=0):

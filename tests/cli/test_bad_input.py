@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load_file
 from tests.data.folders import digits, write_ardis, write_mnist, write_tweets
 
+from datadefense.core.examples import Examples
 from datadefense.data.parquet import write_images, write_texts
-from datadefense.examples import Examples
 
 pytest.importorskip("mlxtend")
 pytest.importorskip("sklearn")

@@ -5,9 +5,9 @@ import dataclasses
 import json
 
 import pytest
-from tests.experiments.summaries import SUMMARY
+from tests.runs.summaries import SUMMARY
 
-from datadefense.experiments.experiment import Experiment, write_toml
+from datadefense.runs.config import Experiment, write_toml
 from datadefense.simulation.rounds import RoundRecord
 
 ROUNDS = [

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.experiments.report.synthetic import write_run
+from tests.report.synthetic import write_run
 
 from datadefense.cli.app import main
 

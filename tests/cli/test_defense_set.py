@@ -13,9 +13,9 @@ from PIL import Image
 from safetensors.torch import save_file
 from tests.data.folders import TWEETS as TWEET_FILES
 from tests.data.folders import write_mnist, write_tweets
-from tests.experiments.own_sets import digits, own, pixels
+from tests.defense_sets.own_sets import digits, own, pixels
 
-from datadefense.data.defense_folder import (
+from datadefense.defense_sets.folder import (
     DefenseSetSource,
     read_defense_folder,
     write_defense_folder,

@@ -9,13 +9,13 @@ from safetensors.torch import load_file, save_file
 from tests.cli.test_defense_set import TWEETS, one_line
 from tests.data.folders import TWEETS as TWEET_FILES
 from tests.data.folders import write_tweets
-from tests.experiments.own_sets import digits, own, pixels
+from tests.defense_sets.own_sets import digits, own, pixels
 
 from datadefense.cli.compared_models import read_params
-from datadefense.data.content import content_keys
-from datadefense.data.defense_folder import read_defense_folder
-from datadefense.models.lenet import lenet
-from datadefense.params import Layout
+from datadefense.core.content import content_keys
+from datadefense.core.predictor import Layout
+from datadefense.defense_sets.folder import read_defense_folder
+from datadefense.tasks.models.lenet import lenet
 
 pytest.importorskip("mlxtend")
 pytest.importorskip("sklearn")

@@ -10,10 +10,17 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.cli.test_aggregate import folder, model, run, write_client
 
-from datadefense import Gate, Layout, files
+from datadefense import Gate, Layout
 from datadefense.cli import aggregate
-from datadefense.files import FileError, client_files, payload, read_submissions, read_tensors
-from datadefense.memory import peak_memory_mb
+from datadefense.core import round_files as files
+from datadefense.core.round_files import (
+    FileError,
+    client_files,
+    payload,
+    read_submissions,
+    read_tensors,
+)
+from datadefense.kernels.memory import peak_memory_mb
 
 __all__ = ["folder", "run"]
 

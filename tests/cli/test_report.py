@@ -1,9 +1,9 @@
 """``datadefense report`` as a user types it."""
 
 import pytest
-from tests.experiments.report.synthetic import Size, write_run
+from tests.report.synthetic import Size, write_run
 
-from datadefense.experiments.run_folder import hold
+from datadefense.runs.files import hold
 
 
 def test_one_run_gets_its_page_in_its_folder(typed, tmp_path):

@@ -3,14 +3,14 @@
 import json
 
 import pytest
-from tests.experiments.quick import quick
-from tests.experiments.summaries import SUMMARY
-from tests.reproduction.grid_results import FIGURES, made_up
+from tests.runs.quick import quick
+from tests.runs.summaries import SUMMARY
+from tests.studies.grid_results import FIGURES, made_up
 
 from datadefense.cli import reproduce
-from datadefense.reproduction.store import Result, append, read_store
-from datadefense.reproduction.studies import STUDIES
-from datadefense.reproduction.study import Point, Study
+from datadefense.studies.store import Result, append, read_store
+from datadefense.studies.studies import STUDIES
+from datadefense.studies.study import Point, Study
 
 pytest.importorskip("matplotlib")
 POINTS = [

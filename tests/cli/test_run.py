@@ -14,8 +14,8 @@ import torch
 from safetensors.torch import load_file
 from tests.data.folders import write_ardis, write_mnist
 
-from datadefense.experiments.assembly import assemble
-from datadefense.experiments.experiment import read_toml
+from datadefense.runs.build import assemble
+from datadefense.runs.config import read_toml
 
 pytest.importorskip("mlxtend")
 pytest.importorskip("sklearn")
@@ -184,7 +184,7 @@ def test_strange_sevens_in_their_official_format(datadefense, tmp_path):
     config = read_toml(tmp_path / "a" / "config.toml")
     federation, _ = assemble(config, tmp_path / "data")
     assert federation.backdoor_test.labels.tolist() == [1] * 10
-    assert (len(federation.loot.clean), len(federation.loot.poison)) == (20, 12)
+    assert (len(federation.attacker_data.clean), len(federation.attacker_data.poison)) == (20, 12)
 
 
 @pytest.mark.parametrize(

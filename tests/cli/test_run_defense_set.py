@@ -7,9 +7,9 @@ import torch
 from safetensors.torch import load_file
 from tests.data.folders import TWEETS as TWEET_FILES
 from tests.data.folders import write_ardis, write_mnist, write_tweets
-from tests.experiments.own_sets import own
+from tests.defense_sets.own_sets import own
 
-from datadefense.data.defense_folder import DefenseSetSource, write_defense_folder
+from datadefense.defense_sets.folder import DefenseSetSource, write_defense_folder
 
 pytest.importorskip("mlxtend")
 pytest.importorskip("sklearn")

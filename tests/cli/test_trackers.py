@@ -4,12 +4,12 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from tests.experiments.quick import quick
+from tests.runs.quick import quick
 
 from datadefense.cli import trackers
-from datadefense.experiments.experiment import Experiment
-from datadefense.experiments.run import start
-from datadefense.settings import SettingsError
+from datadefense.core.settings import SettingsError
+from datadefense.runs.config import Experiment
+from datadefense.runs.run import start
 from datadefense.simulation.pool import Pool
 from datadefense.simulation.rounds import RoundRecord
 

@@ -5,8 +5,8 @@ import struct
 import numpy as np
 import torch
 
+from datadefense.core.rng import generator
 from datadefense.data.parquet import write_texts
-from datadefense.rng import generator
 
 TWEETS = {
     "train": "training.1600000.processed.noemoticon.csv",

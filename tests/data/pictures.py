@@ -2,8 +2,8 @@
 
 import torch
 
-from datadefense.examples import Examples
-from datadefense.rng import generator
+from datadefense.core.examples import Examples
+from datadefense.core.rng import generator
 
 
 def images(count, name, channels=3, side=8):

@@ -11,6 +11,7 @@ import pytest
 import torch
 from huggingface_hub.errors import LocalEntryNotFoundError
 
+from datadefense.core.examples import Examples
 from datadefense.data import catalog
 from datadefense.data.catalog import (
     check,
@@ -25,13 +26,12 @@ from datadefense.data.datasets import DATASETS
 from datadefense.data.digests import digest
 from datadefense.data.errors import DataError
 from datadefense.data.parquet import write_images, write_texts
-from datadefense.examples import Examples
 
 REAL = Path(os.environ.get("DATADEFENSE_DATA") or Path(__file__).parents[3] / "shared" / "data")
 
 
 @pytest.fixture(autouse=True)
-def alone(tmp_path_factory, monkeypatch):
+def exclusive_lock(tmp_path_factory, monkeypatch):
     """No folder from the environment, no network, and a cache of this session's own."""
     monkeypatch.delenv("DATADEFENSE_DATA", raising=False)
     cache = tmp_path_factory.getbasetemp() / "catalog-cache"

@@ -13,6 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
+from datadefense.core.examples import Examples
 from datadefense.data import parquet
 from datadefense.data.cache import cache_folder
 from datadefense.data.errors import DataError
@@ -24,7 +25,6 @@ from datadefense.data.parquet import (
     write_images,
     write_texts,
 )
-from datadefense.examples import Examples
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from datadefense.core.rng import generator
 from datadefense.data.partition import (
     _allot,
     _from_the_richest,
@@ -17,7 +18,6 @@ from datadefense.data.partition import (
     dirichlet,
     iid,
 )
-from datadefense.rng import generator
 
 
 def assert_partition(shards, num_examples):

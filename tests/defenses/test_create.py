@@ -4,16 +4,16 @@ import sys
 
 import pytest
 
+from datadefense.core.settings import SettingsError
 from datadefense.defenses import create
-from datadefense.settings import SettingsError
 from datadefense.testing import check_defense
 
 SOURCE = '''
 from dataclasses import dataclass
 from typing import ClassVar
 
-from datadefense.defenses.base import Combined, Promise, Rule
-from datadefense.settings import number, setting
+from datadefense.core.defense import Combined, Promise, Rule
+from datadefense.core.settings import check_float, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Careful(Rule):
     promises: ClassVar[Promise] = Promise(0)
 
     def __post_init__(self) -> None:
-        number("factor", self.factor, minimum=0, maximum=1)
+        check_float("factor", self.factor, minimum=0, maximum=1)
 
     def combine(self, round):
         return Combined(self.factor * round.updates.mean(0))
@@ -79,7 +79,7 @@ def test_ours_can_be_named_so_too():
             "'my_rules:not_a_class' must be a class of defenses, got <function",
         ),
         ("my_rules:Stranger", "'my_rules:Stranger' must be a class of defenses, got <class"),
-        ("datadefense.defenses.base:Rule", "abstract"),
+        ("datadefense.core.defense:Rule", "abstract"),
     ],
 )
 def test_what_cannot_be_made(name, message):

@@ -9,10 +9,10 @@ from tests import oracles
 from tests.strategies import update_of
 
 from datadefense import Examples, Server
+from datadefense.core.local_training import Sgd
+from datadefense.core.settings import SettingsError
 from datadefense.defenses import FlTrust
-from datadefense.settings import SettingsError
 from datadefense.testing import toy_round, toy_server
-from datadefense.training import Sgd
 
 
 @given(st.integers(0, 10_000), st.integers(1, 9), st.sampled_from([1e-3, 0.3, 1e3]))

@@ -6,10 +6,10 @@ from tests import oracles
 from tests.strategies import as_round, rounds, update_of
 
 from datadefense import Server
+from datadefense.core.settings import SettingsError
 from datadefense.defenses import Krum, MultiKrum, TooFewClientsError
 from datadefense.defenses.krum import krum_scores
 from datadefense.kernels.distances import squared_distances
-from datadefense.settings import SettingsError
 
 
 @given(rounds(min_clients=2), st.integers(0, 4))

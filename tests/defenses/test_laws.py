@@ -8,6 +8,8 @@ from typing import ClassVar
 import pytest
 import torch
 
+from datadefense.core.defense import Combined, Defense, Promise, Rule
+from datadefense.core.round import Aggregate
 from datadefense.defenses import (
     DEFENSES,
     Bulyan,
@@ -21,8 +23,6 @@ from datadefense.defenses import (
     TrimmedMean,
     WeakDp,
 )
-from datadefense.defenses.base import Combined, Defense, Promise, Rule
-from datadefense.round import Aggregate
 from datadefense.testing import LAWS, BrokenLawError, check_defense, toy_server
 
 CASES = [make() for make in DEFENSES.values()] + [

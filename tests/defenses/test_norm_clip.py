@@ -6,8 +6,8 @@ from tests import oracles
 from tests.strategies import as_round, rounds, update_of
 
 from datadefense import Server
+from datadefense.core.settings import SettingsError
 from datadefense.defenses import Ndc, NdcAdaptive, WeakDp
-from datadefense.settings import SettingsError
 
 
 @given(rounds(), st.sampled_from([0.1, 1.0, 2.0, 50.0]))

@@ -6,8 +6,8 @@ from tests import oracles
 from tests.strategies import as_round, rounds, update_of
 
 from datadefense import Server
+from datadefense.core.settings import SettingsError
 from datadefense.defenses import Rfa, rfa
-from datadefense.settings import SettingsError
 
 
 @given(rounds(), st.integers(1, 6))

@@ -6,8 +6,8 @@ from tests import oracles
 from tests.strategies import as_round, matrices
 
 from datadefense import Server
+from datadefense.core.settings import SettingsError
 from datadefense.defenses import SparseFed
-from datadefense.settings import SettingsError
 
 
 @given(st.data(), st.sampled_from([0.0, 0.5]), st.sampled_from([0.2, 0.5, 1.0]))

@@ -23,39 +23,45 @@ class Hostile:
     def __init__(self, seed):
         self.draw = np.random.default_rng(seed)
 
-    def one_of(self, *things):
+    def check_choice(self, *things):
         return things[self.draw.integers(len(things))]
 
     def reply(self, message):
         """Return a reply, or a function that raises as Flower does when it cannot unpack one."""
-        kind = self.one_of("content", "content", "content", "content", "error", "unreadable", "no")
+        kind = self.check_choice(
+            "content", "content", "content", "content", "error", "unreadable", "no"
+        )
         if kind == "error":
-            answer = Message(Error(self.one_of(0, 2, 10**9), self._name()), reply_to=message)
+            answer = Message(Error(self.check_choice(0, 2, 10**9), self._name()), reply_to=message)
         elif kind == "unreadable":
             return self._raising()
         else:
             answer = Message(self.content(message), reply_to=message)
             if kind == "no":
-                answer.__dict__["_content"] = self.one_of(None, 3, "text", MetricRecord())
+                answer.__dict__["_content"] = self.check_choice(None, 3, "text", MetricRecord())
         if self.draw.random() < 0.3:
             answer.metadata.__dict__["_reply_to_message_id"] = str(self.draw.integers(60))
         if self.draw.random() < 0.3:
-            answer.metadata.__dict__["_src_node_id"] = int(self.one_of(0, 1, 3, 2**63, 2**64 - 1))
+            answer.metadata.__dict__["_src_node_id"] = int(
+                self.check_choice(0, 1, 3, 2**63, 2**64 - 1)
+            )
         return answer
 
     def content(self, message):
         records = {}
         for _ in range(self.draw.integers(5)):
-            make = self.one_of(self._metrics, self._metrics, self._config)
+            make = self.check_choice(self._metrics, self._metrics, self._config)
             records[self._name()] = make()
         if self.draw.random() < 0.5:
             records["metrics"] = self._metrics()
         if self.draw.random() < 0.8:
-            records[self.one_of("arrays", "arrays", "arrays", self._name())] = self._model(message)
+            records[self.check_choice("arrays", "arrays", "arrays", self._name())] = self._model(
+                message
+            )
         return RecordDict(records)
 
     def _raising(self):
-        error = self.one_of(*ERRORS)(self._name())
+        error = self.check_choice(*ERRORS)(self._name())
 
         def letter():
             raise error
@@ -63,30 +69,34 @@ class Hostile:
         return letter
 
     def _name(self):
-        return self.one_of(*NAMES)
+        return self.check_choice(*NAMES)
 
     def _number(self):
-        return self.one_of(*INTEGERS) if self.draw.random() < 0.5 else self.one_of(*FLOATS)
+        return (
+            self.check_choice(*INTEGERS) if self.draw.random() < 0.5 else self.check_choice(*FLOATS)
+        )
 
     def _metrics(self):
         found = {}
         for _ in range(self.draw.integers(4)):
             number = self._number()
-            found[self._name()] = self.one_of(number, number, [number] * self.draw.integers(4))
+            found[self._name()] = self.check_choice(
+                number, number, [number] * self.draw.integers(4)
+            )
         if self.draw.random() < 0.7:
-            found["num-examples"] = self.one_of(10, 10.0, self._number(), [10])
+            found["num-examples"] = self.check_choice(10, 10.0, self._number(), [10])
         if self.draw.random() < 0.5:
-            found["loss"] = self.one_of(1.0, self._number(), [], [1.0, 2.0])
+            found["loss"] = self.check_choice(1.0, self._number(), [], [1.0, 2.0])
         return MetricRecord(found)
 
     def _config(self):
         values = (True, 3, 2.5, "text", b"\0" * 100_000, ["a"] * 1000, [b"x"], [])
-        return ConfigRecord({self._name(): self.one_of(*values) for _ in range(3)})
+        return ConfigRecord({self._name(): self.check_choice(*values) for _ in range(3)})
 
     def _model(self, message):
         model = {name: Array(array) for name, array in model_in(message).items()}
         for name in list(model):
-            kind = self.one_of("kept", "kept", "kept", "kept", "changed", "changed", "gone")
+            kind = self.check_choice("kept", "kept", "kept", "kept", "changed", "changed", "gone")
             if kind == "gone":
                 del model[name]
             elif kind == "changed":
@@ -96,15 +106,17 @@ class Hostile:
         return ArrayRecord(model)
 
     def _array(self, array):
-        kind = self.one_of("values", "dtype", "header", "cut", "bytes", "flip", "stype")
+        kind = self.check_choice("values", "dtype", "header", "cut", "bytes", "flip", "stype")
         data = bytearray(array.data)
         if kind == "values":
-            values = array.numpy() * 0 + np.float32(self.one_of(0, 1e30, 3e38, np.nan, np.inf))
+            values = array.numpy() * 0 + np.float32(
+                self.check_choice(0, 1e30, 3e38, np.nan, np.inf)
+            )
             data = _npy(values)
         elif kind == "dtype":
-            data = _npy(array.numpy(), self.one_of(*DTYPES))
+            data = _npy(array.numpy(), self.check_choice(*DTYPES))
         elif kind == "header":
-            text = self.one_of(
+            text = self.check_choice(
                 "{'descr': '<f4', 'fortran_order': False, 'shape': (10**9, 10**9)}",
                 "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,)}",
                 "{'descr': '<f4', 'fortran_order': True, 'shape': (-1, -6)}",
@@ -120,7 +132,9 @@ class Hostile:
             data = self.draw.bytes(self.draw.integers(200))
         elif kind == "flip":
             data[self.draw.integers(len(data))] ^= 1 << int(self.draw.integers(8))
-        stype = self.one_of("pickle", "", "numpy.ndarray ") if kind == "stype" else array.stype
+        stype = (
+            self.check_choice("pickle", "", "numpy.ndarray ") if kind == "stype" else array.stype
+        )
         return Array(str(array.dtype), tuple(array.shape), stype, bytes(data))
 
 

@@ -9,10 +9,10 @@ from tests.flower.fake_grid import FakeGrid, model_in, record, reply
 from tests.small_resnet import resnet_federation, resnet_server, small_resnet, stripes
 
 from datadefense import Layout
-from datadefense.buffers import FreshStatisticsWarning, UnhandledBuffersError
+from datadefense.core.buffers import FreshStatisticsWarning, UnhandledBuffersError
+from datadefense.core.local_training import Sgd, Trainer
 from datadefense.defenses import FlTrust
 from datadefense.flower import DefendedStrategy
-from datadefense.training import Bench, Sgd
 
 START = {name: value.numpy() for name, value in small_resnet().state_dict().items()}
 
@@ -26,9 +26,9 @@ def trains(node, poison=None):
             {name: torch.tensor(array) for name, array in model_in(message).items()}
         )
         layout = Layout.of_module(module)
-        bench = Bench(module, layout)
+        trainer = Trainer(module, layout)
         draw = torch.Generator().manual_seed(node)
-        bench.train(Sgd(2, 16, 0.05), stripes(60, 10 + node), draw)
+        trainer.train(Sgd(2, 16, 0.05), stripes(60, 10 + node), draw)
         arrays = {name: value.numpy() for name, value in module.state_dict().items()}
         assert arrays["bn1.num_batches_tracked"] > 0
         return reply(message, poison(arrays) if poison else arrays, count=60)

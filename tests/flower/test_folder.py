@@ -11,7 +11,7 @@ from flwr.app import ConfigRecord
 from tests.flower.fake_grid import FakeGrid, record, shifted
 from tests.flower.test_strategy import HONEST, START, started
 
-from datadefense.files import FileError
+from datadefense.core.round_files import FileError
 from datadefense.flower import DefendedStrategy
 from datadefense.flower.folder import LOCK, STATE, TRAIL
 

@@ -12,8 +12,8 @@ from flwr.serverapp.exception import InconsistentMessageReplies
 from flwr.serverapp.strategy import Bulyan, FedAvg, FedMedian, FedTrimmedAvg, Krum, MultiKrum
 from tests.flower.fake_grid import FakeGrid, failing, model_in, record, reply, shifted
 
+from datadefense.core.settings import SettingsError
 from datadefense.flower import DefendedStrategy, TooFewNodesError
-from datadefense.settings import SettingsError
 
 START = {"w": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.zeros(2, np.float32)}
 HONEST = {node: shifted(0.1 * node, count=10 * node, loss=float(node)) for node in range(1, 6)}

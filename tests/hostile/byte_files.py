@@ -20,22 +20,22 @@ from tests.hostile.engine import Target
 from tests.hostile.submissions import LAYOUT, check_shown, strict
 
 from datadefense import Gate, create, defend
+from datadefense.core.round_files import client_files, read_submissions, read_tensors
+from datadefense.core.storage import UNSEALED_FORMAT, StateError, load_state, save_state
 from datadefense.data.ardis import read_ardis
-from datadefense.data.defense_folder import (
+from datadefense.data.errors import DataError
+from datadefense.data.idx import read_idx_examples
+from datadefense.data.image_files import from_file
+from datadefense.data.parquet import read_images, read_texts
+from datadefense.data.safe_pickle import read_cifar, read_image_array, read_plain
+from datadefense.data.sentiment140 import read_tweets_csv
+from datadefense.defense_sets.folder import (
     EXAMPLES,
     DefenseSetSource,
     read_defense_folder,
     write_defense_folder,
 )
-from datadefense.data.errors import DataError
-from datadefense.data.idx import read_idx_examples
-from datadefense.data.image_files import from_file
-from datadefense.data.marks import MARKS, read_marks
-from datadefense.data.parquet import read_images, read_texts
-from datadefense.data.safe_pickle import read_cifar, read_image_array, read_plain
-from datadefense.data.sentiment140 import read_tweets_csv
-from datadefense.files import client_files, read_submissions, read_tensors
-from datadefense.storage import UNSEALED_FORMAT, StateError, load_state, save_state
+from datadefense.defense_sets.marks import MARKS, read_marks
 from datadefense.testing.toy import toy_server
 
 MODEL = LAYOUT.unflatten(torch.linspace(-1, 1, LAYOUT.dim))

@@ -17,8 +17,8 @@ from tests.hostile.foreign import (
 
 from datadefense import Gate, Layout, Submission, create, defend
 from datadefense.cli.aggregate import client_rows
+from datadefense.core.storage import load_state, save_state
 from datadefense.defenses import DEFENSES
-from datadefense.storage import load_state, save_state
 from datadefense.testing.toy import toy_server
 
 ROUNDS = 2

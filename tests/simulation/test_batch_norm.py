@@ -7,7 +7,7 @@ from tests.small_resnet import resnet_federation, resnet_server
 
 from datadefense import DEFENSES, create
 from datadefense.attacks.schedule import Never
-from datadefense.buffers import FreshStatisticsWarning
+from datadefense.core.buffers import FreshStatisticsWarning
 from datadefense.simulation.pool import Pool
 from datadefense.simulation.rounds import begin, simulate
 
@@ -35,7 +35,7 @@ def play(federation, name, rounds, workers=0, progress=None):
 
 @pytest.mark.parametrize("name", DEFENSES)
 def test_every_defense_learns(name):
-    federation = resnet_federation(attack=None, loot=None, schedule=Never())
+    federation = resnet_federation(attack=None, attacker_data=None, schedule=Never())
     records, progress = play(federation, name, SLOW_STARTERS.get(name, 4))
     assert records[-1].ma_percent > 95
     for slot in federation.layout.slots:
@@ -45,7 +45,7 @@ def test_every_defense_learns(name):
 
 def test_fresh_statistics_that_are_kept_learn_nothing_and_warn():
     with pytest.warns(FreshStatisticsWarning, match="will not learn"):
-        federation = resnet_federation("keep", attack=None, loot=None, schedule=Never())
+        federation = resnet_federation("keep", attack=None, attacker_data=None, schedule=Never())
     records, _ = play(federation, "fedavg", 4)
     assert records[-1].ma_percent < 40
 

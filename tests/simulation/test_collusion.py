@@ -9,14 +9,14 @@ from tests.simulation.tiny import clouds, poisoned, tiny_federation
 from torch.nn.functional import cross_entropy
 
 from datadefense import DefenseSet, Server, create, load_state, save_state
-from datadefense.attacks.base import Attack, Loot
+from datadefense.attacks.base import Attack, AttackerData
 from datadefense.attacks.collusion import Plot
 from datadefense.attacks.oracle import LEVELS, CallsTheDefense
 from datadefense.attacks.pgd import Pgd
 from datadefense.attacks.schedule import FixedFrequency, FixedPool
+from datadefense.core.features import penultimate
+from datadefense.core.predictor import predictor
 from datadefense.defenses import DEFENSES
-from datadefense.models.features import penultimate
-from datadefense.params import predictor
 from datadefense.simulation.pool import Pool
 from datadefense.simulation.rounds import begin, simulate, stand_in_jobs, train_jobs
 
@@ -31,7 +31,7 @@ def attacked_by(knowledge="everything", **changes):
     attack = oracle(knowledge)
     fields = {
         "attack": attack,
-        "loot": attack.twist.holdings(Loot(clouds(20, 4), poisoned(20, 5)), 20),
+        "attacker_data": attack.twist.holdings(AttackerData(clouds(20, 4), poisoned(20, 5)), 20),
         "clients_per_round": 8,
         "schedule": FixedPool(4),
     }
@@ -149,10 +149,10 @@ class Witness(Attack):
     seen: list
     claims: object = 20
 
-    def update(self, bench, loot, situation):
-        return torch.full_like(situation.start, math.nan)
+    def update(self, trainer, attacker_data, context):
+        return torch.full_like(context.start, math.nan)
 
-    def num_examples(self, loot):
+    def num_examples(self, attacker_data):
         return self.claims
 
     def stand_ins(self, others):
@@ -185,7 +185,7 @@ def test_the_view_is_the_round_as_it_is_before_the_gate():
         assert record.attack == {"told": 1}
         assert record.report["rejected"] == []
     model = predictor(federation.module, federation.layout)
-    held = federation.loot.mixed()
+    held = federation.attacker_data.mixed()
     wanted = float(cross_entropy(model(federation.start, held.inputs), held.labels))
     assert seen[0].own_loss(federation.start) == pytest.approx(wanted, rel=1e-6)
 
@@ -225,7 +225,7 @@ def test_the_guess_is_a_server_of_the_attackers_own_data():
     federation = attacked_by("rule")
     witness = Witness([])
     play(replace(federation, attack=witness), "fedavg", 1)
-    clean, poison = federation.loot.guess
+    clean, poison = federation.attacker_data.guess
     server = witness.seen[0].guess()
     assert torch.equal(server.defense_set.examples.inputs, clean.join(poison).inputs)
     assert torch.equal(server.clean.inputs, clean.inputs[:10])

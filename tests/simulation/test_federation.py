@@ -7,9 +7,9 @@ import pytest
 import torch
 from tests.simulation.tiny import clouds, tiny_federation
 
+from datadefense.core.rng import generator
 from datadefense.data.partition import dirichlet
-from datadefense.rng import generator
-from datadefense.simulation.clients import Board
+from datadefense.simulation.jobs import SharedBuffers
 from datadefense.simulation.shards import Shards
 
 EXAMPLES = 60_000
@@ -41,7 +41,7 @@ def test_shards_cost_a_number_an_example_and_one_a_client(federations):
 
 
 def test_a_round_costs_its_slots(federations):
-    boards = [Board.of(federation) for federation in federations.values()]
+    boards = [SharedBuffers.of(federation) for federation in federations.values()]
     dim = next(iter(federations.values())).layout.dim
     for board in boards:
         assert size(board.params, board.previous, board.updates) == 4 * dim * (30 + 2)

@@ -12,7 +12,7 @@ from tests.simulation.tiny import tiny_federation
 from datadefense import Aggregate, Defense, Server, create, load_state, save_state
 from datadefense.attacks.pgd import Pgd
 from datadefense.attacks.schedule import FixedFrequency, FixedPool, Never
-from datadefense.settings import SettingsError
+from datadefense.core.settings import SettingsError
 from datadefense.simulation import pool as pool_module
 from datadefense.simulation.pool import Pool, WorkerError
 from datadefense.simulation.rounds import begin, evaluate, simulate
@@ -81,7 +81,7 @@ def test_the_attackers_own_time_is_a_part_of_training(workers):
 
 def test_the_backdoor_goes_in_undefended_and_stays_out_without_an_attack():
     attacked, _ = play(tiny_federation(), rounds=5)
-    calm, _ = play(tiny_federation(attack=None, loot=None, schedule=Never()), rounds=5)
+    calm, _ = play(tiny_federation(attack=None, attacker_data=None, schedule=Never()), rounds=5)
     assert attacked[-1].asr_percent > 80
     assert calm[-1].asr_percent < attacked[-1].asr_percent - 40
 
@@ -137,7 +137,7 @@ class Liar(Pgd):
 
     says: Any = 0
 
-    def num_examples(self, loot):
+    def num_examples(self, attacker_data):
         if isinstance(self.says, Exception):
             raise self.says
         return self.says
@@ -288,8 +288,8 @@ def test_federations_that_cannot_be():
         SettingsError, match="clients_per_round must be in 1..clients, got 13 of 12"
     ):
         tiny_federation(clients_per_round=13)
-    with pytest.raises(SettingsError, match="an attack needs loot"):
-        tiny_federation(loot=None)
+    with pytest.raises(SettingsError, match="an attack needs attacker_data"):
+        tiny_federation(attacker_data=None)
     with pytest.raises(SettingsError, match="there is no attack"):
-        tiny_federation(attack=None, loot=None).participants(1)
+        tiny_federation(attack=None, attacker_data=None).participants(1)
     assert pool_module.MOST_DEATHS == 3

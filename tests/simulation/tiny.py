@@ -4,13 +4,13 @@ import torch
 from torch import nn
 
 from datadefense import Examples, Layout
-from datadefense.attacks.base import Loot
+from datadefense.attacks.base import AttackerData
 from datadefense.attacks.pgd import Pgd
 from datadefense.attacks.schedule import FixedFrequency
-from datadefense.rng import generator
+from datadefense.core.local_training import Sgd
+from datadefense.core.rng import generator
 from datadefense.simulation.federation import Federation
 from datadefense.simulation.shards import Shards
-from datadefense.training import Sgd
 
 
 def clouds(count, seed, shift=0.0):
@@ -42,6 +42,6 @@ def tiny_federation(**changes):
         "schedule": FixedFrequency(period=2),
         "clients_per_round": 5,
         "attack": Pgd(epochs=3, batch_size=8, learning_rate=0.1, radius=2.0, replacement=True),
-        "loot": Loot(clouds(20, 4), poisoned(20, 5)),
+        "attacker_data": AttackerData(clouds(20, 4), poisoned(20, 5)),
     }
     return Federation(**(fields | changes))

@@ -4,7 +4,7 @@ import torch
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
-from datadefense.rng import generator
+from datadefense.core.rng import generator
 from defended_digits import hostile, task
 
 app = ClientApp()

@@ -4,10 +4,10 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
 from torch import Tensor, nn
 
-from datadefense.attacks.base import Situation
+from datadefense.attacks.base import AttackContext
 from datadefense.attacks.pgd import Pgd
-from datadefense.params import Layout
-from datadefense.training import Sgd
+from datadefense.core.local_training import Sgd
+from datadefense.core.predictor import Layout
 from defended_digits import task
 
 
@@ -18,10 +18,10 @@ def attack(
 
     ``num_examples`` is a guess of what all nodes of the round hold together.
     """
-    bench, loot = task.bench_of(model), task.material(seed).attacker
-    start = bench.layout.flatten(model.state_dict())
+    trainer, attacker_data = task.bench_of(model), task.material(seed).attacker
+    start = trainer.layout.flatten(model.state_dict())
     pgd = Pgd(epochs=5, radius=1.0, replacement=True)
-    situation = Situation(
+    context = AttackContext(
         index=index,
         start=start,
         previous=None,
@@ -31,8 +31,8 @@ def attack(
         augment=None,
         seed=seed,
     )
-    update = pgd.update(bench, loot, situation)
-    return Layout.of_module(model).unflatten(start + update), pgd.num_examples(loot)
+    update = pgd.update(trainer, attacker_data, context)
+    return Layout.of_module(model).unflatten(start + update), pgd.num_examples(attacker_data)
 
 
 def garbage(message: Message, index: int) -> Message:

@@ -6,23 +6,23 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
+from datadefense.core.defense_set import DefenseSet
+from datadefense.core.examples import Examples
+from datadefense.core.features import penultimate
+from datadefense.core.local_training import Sgd, Trainer
+from datadefense.core.predictor import Layout
+from datadefense.core.rng import generator
 from datadefense.data.partition import iid
-from datadefense.defense_set import DefenseSet
-from datadefense.examples import Examples
-from datadefense.experiments.digits import digits_edge
-from datadefense.experiments.experiment import Experiment
-from datadefense.experiments.material import Material
-from datadefense.models.features import penultimate
-from datadefense.params import Layout
-from datadefense.rng import generator
-from datadefense.training import Bench, Sgd
+from datadefense.runs.config import Experiment
+from datadefense.tasks.base import TaskData
+from datadefense.tasks.digits_edge import digits_edge
 
 KNOWN_CLEAN = 100
 """Examples of the server that somebody has looked at."""
 
 
 @cache
-def material(seed: int) -> Material:
+def material(seed: int) -> TaskData:
     """Deal out digits and strange sevens: no two holders share an example.
 
     It holds a fresh model (``module``), the digits of all nodes (``clients``), the attacker's
@@ -39,9 +39,9 @@ def shard(seed: int, node: int, nodes: int) -> Examples:
     return everything.take(iid(len(everything), nodes, generator(seed, "partition"))[node])
 
 
-def bench_of(model: nn.Module) -> Bench:
+def bench_of(model: nn.Module) -> Trainer:
     """Return what trains and tries a model."""
-    return Bench(model, Layout.of_module(model))
+    return Trainer(model, Layout.of_module(model))
 
 
 def train(
@@ -62,7 +62,7 @@ def warm_model(seed: int) -> nn.Module:
 def server_set(model: nn.Module, seed: int) -> DefenseSet:
     """Return the server's examples: clean ones, a few of them known to be, and poisoned ones.
 
-    Of your own: `datadefense defense-set build`, then `datadefense.data.defense_folder`.
+    Of your own: `datadefense defense-set build`, then `datadefense.defense_sets.folder`.
     """
     clean, poisoned = material(seed).server_clean, material(seed).server_poison
     examples = clean.join(poisoned)
@@ -73,5 +73,5 @@ def server_set(model: nn.Module, seed: int) -> DefenseSet:
 def judge(model: nn.Module, seed: int) -> dict[str, float]:
     """Return accuracy on the task (MA) and success rate of the backdoor (ASR), in percent."""
     sets = {"ma_percent": material(seed).test, "asr_percent": material(seed).backdoor_test}
-    bench = bench_of(model)
-    return {name: 100 * bench.count_correct(test) / len(test) for name, test in sets.items()}
+    trainer = bench_of(model)
+    return {name: 100 * trainer.count_correct(test) / len(test) for name, test in sets.items()}

@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.attacks.base import Loot, Situation, Twist
-from datadefense.examples import Examples
-from datadefense.training import Bench
+from datadefense.attacks.base import AttackContext, AttackerData, Twist
+from datadefense.core.examples import Examples
+from datadefense.core.local_training import Trainer
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +20,16 @@ class SendsNothing(Twist):
     the defense, is what such a run loses.
     """
 
-    def examples(self, loot: Loot, situation: Situation) -> Examples:
+    def examples(self, attacker_data: AttackerData, context: AttackContext) -> Examples:
         """Return one example: nothing is made of it."""
-        return loot.clean.take(torch.arange(min(1, len(loot.clean))))
+        return attacker_data.clean.take(torch.arange(min(1, len(attacker_data.clean))))
 
     def finish(
-        self, update: Float[Tensor, " dim"], bench: Bench, loot: Loot, situation: Situation
+        self,
+        update: Float[Tensor, " dim"],
+        trainer: Trainer,
+        attacker_data: AttackerData,
+        context: AttackContext,
     ) -> Float[Tensor, " dim"]:
         """Return what is not a number."""
         return torch.full_like(update, torch.nan)

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from datadefense.attacks.base import Loot, Situation, Twist
-from datadefense.examples import Examples
+from datadefense.attacks.base import AttackContext, AttackerData, Twist
+from datadefense.core.examples import Examples
+from datadefense.core.local_training import Loss, Trainer, plain_loss
+from datadefense.core.settings import SettingsError, check_float, setting
 from datadefense.kernels.sums import norms
-from datadefense.settings import SettingsError, number, setting
-from datadefense.training import Bench, Loss, plain_loss
 
 FLOOR = 0.1
 """Nats added to a loss before something is divided by it, as the defense does."""
@@ -19,12 +19,13 @@ LONGEST = 5.0
 """Length to which a gradient is cut."""
 
 
-def guess_on(bench: Bench, loot: Loot) -> tuple[Examples, Examples]:
-    """Return the guess of the defense set, clean and poisoned, where the bench computes."""
-    if loot.guess is None:
+def guess_on(trainer: Trainer, attacker_data: AttackerData) -> tuple[Examples, Examples]:
+    """Return the guess of the defense set, clean and poisoned, where the trainer computes."""
+    if attacker_data.guess is None:
         raise SettingsError("an attacker who knows the defense needs a guess of the defense set")
     clean, poison = (
-        Examples(one.inputs.to(bench.device), one.labels.to(bench.device)) for one in loot.guess
+        Examples(one.inputs.to(trainer.device), one.labels.to(trainer.device))
+        for one in attacker_data.guess
     )
     return clean, poison
 
@@ -49,30 +50,32 @@ class KnowsTheDefense(Twist):
     reach: float = setting(1.5, "radius of its ball, in honest updates")
 
     def __post_init__(self) -> None:
-        number("weight", self.weight, minimum=0)
-        number("tolerance", self.tolerance, minimum=0, maximum=1)
-        number("reach", self.reach, above=0)
+        check_float("weight", self.weight, minimum=0)
+        check_float("tolerance", self.tolerance, minimum=0, maximum=1)
+        check_float("reach", self.reach, above=0)
 
-    def holdings(self, loot: Loot, ordinary: int) -> Loot:
+    def holdings(self, attacker_data: AttackerData, ordinary: int) -> AttackerData:
         """Keep a third of the poison as a guess of what the server holds."""
-        return loot.with_guess()
+        return attacker_data.with_guess()
 
-    def radius(self, bench: Bench, loot: Loot, situation: Situation) -> float | None:
+    def radius(
+        self, trainer: Trainer, attacker_data: AttackerData, context: AttackContext
+    ) -> float | None:
         """Return the greatest length that does not stand out: train honestly and measure."""
-        bench.load(situation.start)
-        draw = situation.generator("imitation")
-        bench.train(situation.training, loot.clean, draw, augment=situation.augment)
-        honest = torch.empty_like(situation.start)
-        bench.write_update(situation.start, honest)
+        trainer.load(context.start)
+        draw = context.generator("imitation")
+        trainer.train(context.training, attacker_data.clean, draw, augment=context.augment)
+        honest = torch.empty_like(context.start)
+        trainer.write_update(context.start, honest)
         return self.reach * float(norms(honest[None])[0])
 
-    def loss(self, bench: Bench, loot: Loot, situation: Situation) -> Loss:
+    def loss(self, trainer: Trainer, attacker_data: AttackerData, context: AttackContext) -> Loss:
         """Return the loss with the price of being noticed."""
-        clean, poison = guess_on(bench, loot)
-        bench.module.eval()
+        clean, poison = guess_on(trainer, attacker_data)
+        trainer.module.eval()
         with torch.no_grad():
-            before_clean = cross_entropy(bench.module(clean.inputs), clean.labels)
-            before_poison = cross_entropy(bench.module(poison.inputs), poison.labels)
+            before_clean = cross_entropy(trainer.module(clean.inputs), clean.labels)
+            before_poison = cross_entropy(trainer.module(poison.inputs), poison.labels)
 
         def honest_looking(module: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
             clean_loss = cross_entropy(module(clean.inputs), clean.labels)
@@ -84,9 +87,9 @@ class KnowsTheDefense(Twist):
 
         return honest_looking
 
-    def before_step(self, bench: Bench, situation: Situation) -> Callable[[], None] | None:
+    def before_step(self, trainer: Trainer, context: AttackContext) -> Callable[[], None] | None:
         """Keep the gradient short: the price of being noticed is steep, steps would overshoot."""
-        parameters = list(bench.module.parameters())
+        parameters = list(trainer.module.parameters())
 
         def shorten() -> None:
             nn.utils.clip_grad_norm_(parameters, LONGEST)

@@ -10,15 +10,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.attacks.collusion import Plot, View
-from datadefense.examples import Examples
-from datadefense.gate import MOST_EXAMPLES
-from datadefense.plain import plain_integer
-from datadefense.rng import derive_seed, generator
-from datadefense.training import Augment, Bench, Loss, Sgd, plain_loss
+from datadefense.core.examples import Examples
+from datadefense.core.foreign import plain_integer
+from datadefense.core.gate import MOST_EXAMPLES
+from datadefense.core.local_training import Augment, Loss, Sgd, Trainer, plain_loss
+from datadefense.core.rng import derive_seed, generator
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Situation:
+class AttackContext:
     """What an attacker knows when its round begins.
 
     Args:
@@ -49,7 +49,7 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Loot:
+class AttackerData:
     """What an attacker holds: clean examples of the task, and poisoned ones with their label.
 
     ``parts`` is the poison with only a part of the trigger in each. ``guess`` is the attacker's own
@@ -63,14 +63,14 @@ class Loot:
     guess: tuple[Examples, Examples] | None = None
     other: Examples | None = None
 
-    def in_turn(self, place: int) -> "Loot":
-        """Return the loot of the attack in this place of the turns: each backdoor has its own."""
+    def in_turn(self, place: int) -> "AttackerData":
+        """Return what this attack trains on: two backdoors take turns."""
         if self.other is None or place % 2 == 0:
             return self
         return replace(self, poison=self.other, other=None)
 
-    def with_guess(self) -> "Loot":
-        """Return the loot with a third of its poison, and its clean examples, as the guess."""
+    def with_guess(self) -> "AttackerData":
+        """Return the data with a third of the poison, and the clean examples, as the guess."""
         count = max(1, len(self.poison) // 3)
         index = torch.arange(len(self.poison))
         guess = (self.clean, self.poison.take(index[-count:]))
@@ -88,7 +88,9 @@ class Attack(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def update(self, bench: Bench, loot: Loot, situation: Situation) -> Float[Tensor, " dim"]:
+    def update(
+        self, trainer: Trainer, attacker_data: AttackerData, context: AttackContext
+    ) -> Float[Tensor, " dim"]:
         """Return the update that is sent."""
 
     def stand_ins(self, others: int) -> int:
@@ -102,17 +104,17 @@ class Attack(ABC):
         """Return what a round's attackers agree to send, seeing it all; None: each its own."""
         return None
 
-    def num_examples(self, loot: Loot) -> int:
+    def num_examples(self, attacker_data: AttackerData) -> int:
         """Return the number of examples that is claimed."""
-        return len(loot.clean) + len(loot.poison)
+        return len(attacker_data.clean) + len(attacker_data.poison)
 
-    def claim(self, loot: Loot) -> Any:
+    def claim(self, attacker_data: AttackerData) -> Any:
         """Return what `num_examples` gives, or the exception it raises: it is for a gate to judge.
 
         An attacker may claim anything at all; see `counted`.
         """
         try:
-            return self.num_examples(loot)
+            return self.num_examples(attacker_data)
         except Exception as error:
             return error
 
@@ -135,28 +137,34 @@ class Twist:
 
     __slots__ = ()
 
-    def holdings(self, loot: Loot, ordinary: int) -> Loot:
+    def holdings(self, attacker_data: AttackerData, ordinary: int) -> AttackerData:
         """Return what the attacker holds, where an honest client has ``ordinary`` examples."""
-        return loot
+        return attacker_data
 
-    def examples(self, loot: Loot, situation: Situation) -> Examples:
+    def examples(self, attacker_data: AttackerData, context: AttackContext) -> Examples:
         """Return what to train on."""
-        return loot.mixed()
+        return attacker_data.mixed()
 
-    def radius(self, bench: Bench, loot: Loot, situation: Situation) -> float | None:
+    def radius(
+        self, trainer: Trainer, attacker_data: AttackerData, context: AttackContext
+    ) -> float | None:
         """Return the radius of the ball to stay in; None: the attack's own, if it has one."""
         return None
 
-    def loss(self, bench: Bench, loot: Loot, situation: Situation) -> Loss:
+    def loss(self, trainer: Trainer, attacker_data: AttackerData, context: AttackContext) -> Loss:
         """Return what to descend; the module has the global parameters when this is called."""
         return plain_loss
 
-    def before_step(self, bench: Bench, situation: Situation) -> Callable[[], None] | None:
+    def before_step(self, trainer: Trainer, context: AttackContext) -> Callable[[], None] | None:
         """Return what to do to the gradients before each step."""
         return None
 
     def finish(
-        self, update: Float[Tensor, " dim"], bench: Bench, loot: Loot, situation: Situation
+        self,
+        update: Float[Tensor, " dim"],
+        trainer: Trainer,
+        attacker_data: AttackerData,
+        context: AttackContext,
     ) -> Float[Tensor, " dim"]:
         """Return the update as it is sent, before any scaling."""
         return update
@@ -175,20 +183,22 @@ class Plain(Twist):
     """No twist."""
 
 
-def imitation(bench: Bench, loot: Loot, situation: Situation, number: int) -> Float[Tensor, " dim"]:
+def imitation(
+    trainer: Trainer, attacker_data: AttackerData, context: AttackContext, number: int
+) -> Float[Tensor, " dim"]:
     """Return the update of an honest client that the attacker imitates.
 
     It trains as honest clients do, on a half of its clean examples; each number has another half.
     """
-    draw = situation.generator("imitation", number)
-    half = torch.randperm(len(loot.clean), generator=draw)[: max(1, len(loot.clean) // 2)]
-    bench.load(situation.start)
-    bench.train(situation.training, loot.clean.take(half), draw, augment=situation.augment)
-    return bench.write_update(situation.start, torch.empty_like(situation.start))
+    draw = context.generator("imitation", number)
+    half = torch.randperm(len(attacker_data.clean), generator=draw)[
+        : max(1, len(attacker_data.clean) // 2)
+    ]
+    trainer.load(context.start)
+    trainer.train(context.training, attacker_data.clean.take(half), draw, augment=context.augment)
+    return trainer.write_update(context.start, torch.empty_like(context.start))
 
 
-def seed_module(situation: Situation, *name: str | int) -> None:
+def seed_module(context: AttackContext, *name: str | int) -> None:
     """Seed what a module draws itself (dropout), for this attacker, round and purpose."""
-    torch.manual_seed(
-        derive_seed(situation.seed, "attack", situation.index, *situation.attacker, *name)
-    )
+    torch.manual_seed(derive_seed(context.seed, "attack", context.index, *context.attacker, *name))

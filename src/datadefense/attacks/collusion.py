@@ -7,8 +7,8 @@ from typing import Any, Protocol
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from datadefense.round import Aggregate, Round
-from datadefense.server import Server
+from datadefense.core.round import Aggregate, Round
+from datadefense.core.server import Server
 
 Params = Float[Tensor, " dim"]
 

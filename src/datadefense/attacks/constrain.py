@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from datadefense.attacks.base import Loot, Situation, Twist
-from datadefense.settings import number, setting
-from datadefense.training import Bench, Loss, plain_loss
+from datadefense.attacks.base import AttackContext, AttackerData, Twist
+from datadefense.core.local_training import Loss, Trainer, plain_loss
+from datadefense.core.settings import check_float, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +23,15 @@ class ConstrainAndScale(Twist):
     alpha: float = setting(0.7, "share of the loss that is about the examples")
 
     def __post_init__(self) -> None:
-        number("alpha", self.alpha, above=0, maximum=1)
+        check_float("alpha", self.alpha, above=0, maximum=1)
 
-    def loss(self, bench: Bench, loot: Loot, situation: Situation) -> Loss:
+    def loss(self, trainer: Trainer, attacker_data: AttackerData, context: AttackContext) -> Loss:
         """Return the mixed loss."""
-        start = [tensor.detach().clone() for tensor in bench.tensors]
+        start = [tensor.detach().clone() for tensor in trainer.tensors]
 
         def mixed(module: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
             moved = torch.stack(
-                [(t - s).square().sum() for t, s in zip(bench.tensors, start, strict=True)]
+                [(t - s).square().sum() for t, s in zip(trainer.tensors, start, strict=True)]
             ).sum()
             return self.alpha * plain_loss(module, inputs, labels) + (1 - self.alpha) * moved
 

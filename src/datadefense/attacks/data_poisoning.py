@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from datadefense.attacks.base import Loot, Twist
-from datadefense.settings import SettingsError, number, setting
+from datadefense.attacks.base import AttackerData, Twist
+from datadefense.core.settings import SettingsError, check_float, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +19,15 @@ class OrdinaryPoisoner(Twist):
     share: float = setting(0.2, "share of the attacker's examples that is poisoned")
 
     def __post_init__(self) -> None:
-        number("share", self.share, above=0, maximum=1)
+        check_float("share", self.share, above=0, maximum=1)
 
-    def holdings(self, loot: Loot, ordinary: int) -> Loot:
-        """Return as much of the loot as an ordinary client holds."""
+    def holdings(self, attacker_data: AttackerData, ordinary: int) -> AttackerData:
+        """Return as much of the attacker_data as an ordinary client holds."""
         poison = max(1, round(self.share * ordinary))
         clean = max(0, ordinary - poison)
         for kind, wanted, there in (
-            ("poisoned", poison, len(loot.poison)),
-            ("clean", clean, len(loot.clean)),
+            ("poisoned", poison, len(attacker_data.poison)),
+            ("clean", clean, len(attacker_data.clean)),
         ):
             if wanted > there:
                 raise SettingsError(
@@ -35,7 +35,7 @@ class OrdinaryPoisoner(Twist):
                     f"poisoned need {wanted} {kind} ones, the attacker has {there}"
                 )
         return replace(
-            loot,
-            clean=loot.clean.take(torch.arange(clean)),
-            poison=loot.poison.take(torch.arange(poison)),
+            attacker_data,
+            clean=attacker_data.clean.take(torch.arange(clean)),
+            poison=attacker_data.poison.take(torch.arange(poison)),
         )

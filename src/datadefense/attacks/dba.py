@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from datadefense.attacks.base import Loot, Situation, Twist
-from datadefense.examples import Examples
-from datadefense.settings import SettingsError
+from datadefense.attacks.base import AttackContext, AttackerData, Twist
+from datadefense.core.examples import Examples
+from datadefense.core.settings import SettingsError
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +18,9 @@ class Distributed(Twist):
     2020.
     """
 
-    def examples(self, loot: Loot, situation: Situation) -> Examples:
+    def examples(self, attacker_data: AttackerData, context: AttackContext) -> Examples:
         """Return clean examples and those with this attacker's part."""
-        if not loot.parts:
+        if not attacker_data.parts:
             raise SettingsError("dba needs a trigger that comes in parts: a trigger setup")
-        part = (situation.attacker[0] + situation.index - 1) % len(loot.parts)
-        return loot.clean.join(loot.parts[part])
+        part = (context.attacker[0] + context.index - 1) % len(attacker_data.parts)
+        return attacker_data.clean.join(attacker_data.parts[part])

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from datadefense.attacks.adaptive import FLOOR, KnowsTheDefense, guess_on
-from datadefense.attacks.base import Loot, Situation
-from datadefense.examples import Examples
-from datadefense.settings import number, setting
-from datadefense.training import Bench, Loss
+from datadefense.attacks.base import AttackContext, AttackerData
+from datadefense.core.examples import Examples
+from datadefense.core.local_training import Loss, Trainer
+from datadefense.core.settings import check_float, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +33,19 @@ class Drip(KnowsTheDefense):
 
     def __post_init__(self) -> None:
         KnowsTheDefense.__post_init__(self)
-        number("slack", self.slack, minimum=0, maximum=1)
+        check_float("slack", self.slack, minimum=0, maximum=1)
 
-    def loss(self, bench: Bench, loot: Loot, situation: Situation) -> Loss:
+    def loss(self, trainer: Trainer, attacker_data: AttackerData, context: AttackContext) -> Loss:
         """Return the loss with the price of being noticed in the round and over all rounds."""
         if self.slack >= 1:
-            return KnowsTheDefense.loss(self, bench, loot, situation)
-        _, poison = guess_on(bench, loot)
-        bench.load(situation.first)
-        bench.module.eval()
+            return KnowsTheDefense.loss(self, trainer, attacker_data, context)
+        _, poison = guess_on(trainer, attacker_data)
+        trainer.load(context.first)
+        trainer.module.eval()
         with torch.no_grad():
-            first = float(known(bench.module, poison))
-        bench.load(situation.start)
-        in_the_round = KnowsTheDefense.loss(self, bench, loot, situation)
+            first = float(known(trainer.module, poison))
+        trainer.load(context.start)
+        in_the_round = KnowsTheDefense.loss(self, trainer, attacker_data, context)
         limit = first + self.slack
 
         def patient(module: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.attacks.base import Loot, Situation, Twist
-from datadefense.examples import Examples
-from datadefense.settings import number, setting
-from datadefense.training import Bench
+from datadefense.attacks.base import AttackContext, AttackerData, Twist
+from datadefense.core.examples import Examples
+from datadefense.core.local_training import Trainer
+from datadefense.core.settings import check_float, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +23,18 @@ class HardlyMoves(Twist):
     share: float = setting(0.001, "share s of the honest update that is sent")
 
     def __post_init__(self) -> None:
-        number("share", self.share, minimum=0, maximum=1)
+        check_float("share", self.share, minimum=0, maximum=1)
 
-    def examples(self, loot: Loot, situation: Situation) -> Examples:
+    def examples(self, attacker_data: AttackerData, context: AttackContext) -> Examples:
         """Return the clean examples only."""
-        return loot.clean
+        return attacker_data.clean
 
     def finish(
-        self, update: Float[Tensor, " dim"], bench: Bench, loot: Loot, situation: Situation
+        self,
+        update: Float[Tensor, " dim"],
+        trainer: Trainer,
+        attacker_data: AttackerData,
+        context: AttackContext,
     ) -> Float[Tensor, " dim"]:
         """Return the share."""
         return self.share * update

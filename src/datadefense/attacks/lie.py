@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.attacks.base import Loot, Situation, Twist, imitation
-from datadefense.settings import number, setting, whole
-from datadefense.training import Bench
+from datadefense.attacks.base import AttackContext, AttackerData, Twist, imitation
+from datadefense.core.local_training import Trainer
+from datadefense.core.settings import check_float, check_int, setting
 
 
 def largest_z(clients: int, attackers: int) -> float:
@@ -37,18 +37,25 @@ class LittleIsEnough(Twist):
     clients: int = setting(10, "clients in a round, for z")
 
     def __post_init__(self) -> None:
-        whole("imitations", self.imitations, 2)
-        whole("clients", self.clients, 2)
+        check_int("imitations", self.imitations, 2)
+        check_int("clients", self.clients, 2)
         if self.z is not None:
-            number("z", self.z, minimum=0)
+            check_float("z", self.z, minimum=0)
 
     def finish(
-        self, update: Float[Tensor, " dim"], bench: Bench, loot: Loot, situation: Situation
+        self,
+        update: Float[Tensor, " dim"],
+        trainer: Trainer,
+        attacker_data: AttackerData,
+        context: AttackContext,
     ) -> Float[Tensor, " dim"]:
         """Return the update within the guessed spread."""
         honest = torch.stack(
-            [imitation(bench, loot, situation, number) for number in range(self.imitations)]
+            [
+                imitation(trainer, attacker_data, context, number)
+                for number in range(self.imitations)
+            ]
         )
-        z = largest_z(self.clients, situation.attacker[1]) if self.z is None else self.z
+        z = largest_z(self.clients, context.attacker[1]) if self.z is None else self.z
         middle, spread = honest.mean(0), honest.std(0)
         return torch.clamp(update, middle - z * spread, middle + z * spread)

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from datadefense.attacks.base import Situation, Twist
+from datadefense.attacks.base import AttackContext, Twist
+from datadefense.core.local_training import Trainer
+from datadefense.core.settings import check_float, setting
 from datadefense.kernels.top import top_mask
-from datadefense.settings import number, setting
-from datadefense.training import Bench
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +24,18 @@ class Neurotoxin(Twist):
     top_fraction: float = setting(0.05, "share of the coordinates that is left alone")
 
     def __post_init__(self) -> None:
-        number("top_fraction", self.top_fraction, above=0, below=1)
+        check_float("top_fraction", self.top_fraction, above=0, below=1)
 
-    def before_step(self, bench: Bench, situation: Situation) -> Callable[[], None] | None:
+    def before_step(self, trainer: Trainer, context: AttackContext) -> Callable[[], None] | None:
         """Return the masking of the gradients."""
-        if situation.previous is None:
+        if context.previous is None:
             return None
-        count = max(1, int(self.top_fraction * len(situation.start)))
-        free = ~top_mask(situation.start - situation.previous, count)
-        views = [free[slot.start : slot.stop].view(slot.shape) for slot in bench.layout.slots]
+        count = max(1, int(self.top_fraction * len(context.start)))
+        free = ~top_mask(context.start - context.previous, count)
+        views = [free[slot.start : slot.stop].view(slot.shape) for slot in trainer.layout.slots]
 
         def mask() -> None:
-            for tensor, view in zip(bench.tensors, views, strict=True):
+            for tensor, view in zip(trainer.tensors, views, strict=True):
                 if tensor.grad is not None:
                     tensor.grad.mul_(view)
 

@@ -10,12 +10,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.attacks.base import Loot, Twist
+from datadefense.attacks.base import AttackerData, Twist
 from datadefense.attacks.collusion import Params, Plot, View
 from datadefense.attacks.step_search import best_step, largest_step
 from datadefense.attacks.trial import Trial, guessed_trial, true_trial
+from datadefense.core.settings import check_choice, check_float, setting
 from datadefense.kernels.sums import dots, norms, weighted_sum
-from datadefense.settings import number, one_of, setting
 
 Knowledge = Literal["nothing", "rule", "everything"]
 LEVELS: tuple[Knowledge, ...] = ("nothing", "rule", "everything")
@@ -63,13 +63,13 @@ class CallsTheDefense(Twist):
     longest_step: float = setting(30.0, "most that the backdoor's direction is multiplied by")
 
     def __post_init__(self) -> None:
-        one_of("knowledge", self.knowledge, LEVELS)
-        number("least_weight", self.least_weight, above=0)
-        number("longest_step", self.longest_step, above=0)
+        check_choice("knowledge", self.knowledge, LEVELS)
+        check_float("least_weight", self.least_weight, above=0)
+        check_float("longest_step", self.longest_step, above=0)
 
-    def holdings(self, loot: Loot, ordinary: int) -> Loot:
+    def holdings(self, attacker_data: AttackerData, ordinary: int) -> AttackerData:
         """Keep a guess of what the server holds, where one is needed."""
-        return loot.with_guess() if self.knowledge == "rule" else loot
+        return attacker_data.with_guess() if self.knowledge == "rule" else attacker_data
 
     def stand_ins(self, others: int) -> int:
         """Return as many as there are others, but two at the least; none if these can be seen."""

@@ -8,11 +8,19 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.attacks.base import Attack, Loot, Plain, Situation, Twist, counted, seed_module
+from datadefense.attacks.base import (
+    Attack,
+    AttackContext,
+    AttackerData,
+    Plain,
+    Twist,
+    counted,
+    seed_module,
+)
 from datadefense.attacks.collusion import Plot, View
+from datadefense.core.local_training import Sgd, Trainer
+from datadefense.core.settings import check_float, check_int, setting
 from datadefense.kernels.sums import norms
-from datadefense.settings import number, setting, whole
-from datadefense.training import Bench, Sgd
 
 
 def project(update: Float[Tensor, " dim"], radius: float) -> Float[Tensor, " dim"]:
@@ -22,15 +30,15 @@ def project(update: Float[Tensor, " dim"], radius: float) -> Float[Tensor, " dim
 
 
 def projector(
-    bench: Bench, start: Float[Tensor, " dim"], radius: float, every: int
+    trainer: Trainer, start: Float[Tensor, " dim"], radius: float, every: int
 ) -> Callable[[int, bool], None]:
     """Return what to do after a step: project every so many steps, and at the end of an epoch."""
     update = torch.empty_like(start)
 
     def after_step(step: int, last: bool) -> None:
         if step % every == 0 or last:
-            bench.write_update(start, update)
-            bench.load(start + project(update, radius))
+            trainer.write_update(start, update)
+            trainer.load(start + project(update, radius))
 
     return after_step
 
@@ -66,9 +74,9 @@ class Pgd(Attack):
     def __post_init__(self) -> None:
         self.training(1)
         if self.radius is not None:
-            number("radius", self.radius, minimum=0)
-        number("radius_decay", self.radius_decay, above=0, maximum=1)
-        whole("project_every", self.project_every, 1)
+            check_float("radius", self.radius, minimum=0)
+        check_float("radius_decay", self.radius_decay, above=0, maximum=1)
+        check_int("project_every", self.project_every, 1)
 
     def training(self, index: int) -> Sgd:
         """Return the attacker's own SGD in a round."""
@@ -81,30 +89,32 @@ class Pgd(Attack):
             self.decay,
         ).in_round(index)
 
-    def update(self, bench: Bench, loot: Loot, situation: Situation) -> Float[Tensor, " dim"]:
+    def update(
+        self, trainer: Trainer, attacker_data: AttackerData, context: AttackContext
+    ) -> Float[Tensor, " dim"]:
         """Train within the ball, then scale."""
-        seed_module(situation)
-        start = situation.start
-        radius = self.twist.radius(bench, loot, situation)
+        seed_module(context)
+        start = context.start
+        radius = self.twist.radius(trainer, attacker_data, context)
         if radius is None and self.radius is not None:
-            radius = self.radius_in(situation.index)
-        bench.load(start)
-        bench.train(
-            self.training(situation.index),
-            self.twist.examples(loot, situation),
-            situation.generator("order"),
-            augment=situation.augment,
-            loss=self.twist.loss(bench, loot, situation),
-            before_step=self.twist.before_step(bench, situation),
+            radius = self.radius_in(context.index)
+        trainer.load(start)
+        trainer.train(
+            self.training(context.index),
+            self.twist.examples(attacker_data, context),
+            context.generator("order"),
+            augment=context.augment,
+            loss=self.twist.loss(trainer, attacker_data, context),
+            before_step=self.twist.before_step(trainer, context),
             after_step=None
             if radius is None
-            else projector(bench, start, radius, self.project_every),
+            else projector(trainer, start, radius, self.project_every),
         )
         update = torch.empty_like(start)
-        bench.write_update(start, update)
-        update = self.twist.finish(update, bench, loot, situation)
-        if self.replacement and (own := counted(self.claim(loot))):
-            update *= situation.num_examples / own
+        trainer.write_update(start, update)
+        update = self.twist.finish(update, trainer, attacker_data, context)
+        if self.replacement and (own := counted(self.claim(attacker_data))):
+            update *= context.num_examples / own
         return update
 
     def stand_ins(self, others: int) -> int:

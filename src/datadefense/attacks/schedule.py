@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import torch
 
-from datadefense.rng import generator
-from datadefense.settings import SettingsError, setting, whole
+from datadefense.core.rng import generator
+from datadefense.core.settings import SettingsError, check_int, setting
 
 EXTRA = "attacker"
 """Id of an attacker that is not one of the federation's clients."""
@@ -79,11 +79,11 @@ class FixedFrequency(Schedule):
     attackers: int = setting(1, "attackers in an attacked round")
 
     def __post_init__(self) -> None:
-        whole("period", self.period, 1)
-        whole("first", self.first, 1)
-        whole("attackers", self.attackers, 1)
+        check_int("period", self.period, 1)
+        check_int("first", self.first, 1)
+        check_int("attackers", self.attackers, 1)
         if self.last is not None:
-            whole("last", self.last, self.first)
+            check_int("last", self.last, self.first)
 
     def check(self, clients: int, slots: int) -> None:
         """Attackers must fit into a round."""
@@ -123,9 +123,9 @@ class FixedPool(Schedule):
     last: int | None = setting(None, "round after which they behave; none: never")
 
     def __post_init__(self) -> None:
-        whole("size", self.size, 1)
+        check_int("size", self.size, 1)
         if self.last is not None:
-            whole("last", self.last, 1)
+            check_int("last", self.last, 1)
 
     def check(self, clients: int, slots: int) -> None:
         """The pool must be part of the clients."""

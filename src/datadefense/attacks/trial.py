@@ -8,10 +8,10 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from datadefense.attacks.collusion import CallableRule, Params, View
-from datadefense.gate import out_of_range
-from datadefense.memory import empty_matrix
-from datadefense.round import Aggregate, Round
-from datadefense.server import Server
+from datadefense.core.gate import out_of_range
+from datadefense.core.round import Aggregate, Round
+from datadefense.core.server import Server
+from datadefense.kernels.memory import empty_matrix
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,23 +12,29 @@ from typing import Any, cast
 from rich.table import Table
 from torch import Tensor
 
-from datadefense.buffers import BufferPolicy
 from datadefense.cli.plain_console import plain_console
-from datadefense.defended_round import defend
+from datadefense.core.buffers import BufferPolicy
+from datadefense.core.defend import defend
+from datadefense.core.foreign import sanitize
+from datadefense.core.gate import Admission, Gate, Sends
+from datadefense.core.json_file import to_json
+from datadefense.core.outcomes import verdicts
+from datadefense.core.predictor import Layout
+from datadefense.core.round import Aggregate
+from datadefense.core.round_files import (
+    FileError,
+    client_files,
+    payload,
+    read_submissions,
+    read_tensors,
+)
+from datadefense.core.server import Server
+from datadefense.core.settings import check_int as whole_number
+from datadefense.core.settings import read_pairs
+from datadefense.core.storage import load_state, save_state, save_tensors, write_text
 from datadefense.defenses import create
-from datadefense.files import FileError, client_files, payload, read_submissions, read_tensors
-from datadefense.gate import Admission, Gate, Sends
-from datadefense.json_file import to_json
+from datadefense.kernels.spill import Spill
 from datadefense.kernels.sums import norms
-from datadefense.params import Layout
-from datadefense.plain import legible
-from datadefense.round import Aggregate
-from datadefense.server import Server
-from datadefense.settings import read_pairs
-from datadefense.settings import whole as whole_number
-from datadefense.spill import Spill
-from datadefense.storage import load_state, save_state, save_tensors, write_text
-from datadefense.verdicts import verdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +177,7 @@ def _print_clients(rows: Sequence[dict[str, Any]], result: Aggregate[Any]) -> No
     for row in rows:
         weight = row.get("weight")
         table.add_row(
-            legible(str(row["client"]), 60),
+            sanitize(str(row["client"]), 60),
             str(row.get("num_examples", "")),
             f"{row['norm']:.4g}" if "norm" in row else "",
             "" if weight is None else f"{weight:.4g}",

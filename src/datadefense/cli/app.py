@@ -119,9 +119,9 @@ def run(
     ] = None,
 ) -> None:
     """Run an attack against a defense and store what happened."""
-    from datadefense.settings import SettingsError, one_of, read_pairs
+    from datadefense.core.settings import SettingsError, check_choice, read_pairs
 
-    one_of("engine", engine, ("builtin", "flower"))
+    check_choice("engine", engine, ("builtin", "flower"))
     if engine == "builtin" and (superlink or root_certificates):
         raise SettingsError("--superlink and --root-certificates need --engine flower")
     if engine == "flower" and (log or device != "cpu"):
@@ -189,7 +189,7 @@ def warmup(
 ) -> None:
     """Train the model that a setup's runs begin with, to its stated accuracy, and keep it."""
     from datadefense.cli.run import warm_up
-    from datadefense.settings import read_pairs
+    from datadefense.core.settings import read_pairs
 
     warm_up(setup, scale, read_pairs(set_ or []), data)
 
@@ -247,7 +247,7 @@ def aggregate(
 ) -> None:
     """Aggregate a folder of client updates with a defense."""
     from datadefense.cli.aggregate import FileRound, Intake, aggregate_files
-    from datadefense.spill import Spill
+    from datadefense.kernels.spill import Spill
 
     place = None if spill is None else Spill(spill, spill_above)
     names = tuple(buffer_name or ())
@@ -325,7 +325,7 @@ list_app.command("studies")(list_studies)
 def _prepare(workers: int | None) -> None:
     """Let the server of workers import torch beside us, which takes a second."""
     if workers is None or workers > 0:
-        from datadefense.simulation.early_start import prepare_workers
+        from datadefense.simulation.preload import prepare_workers
 
         prepare_workers(__name__)
 

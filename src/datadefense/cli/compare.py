@@ -8,12 +8,12 @@ from typing import Any
 from rich.table import Table
 
 from datadefense.cli.plain_console import plain_console
-from datadefense.experiments.comparison import HEADINGS, row
-from datadefense.experiments.report.stored_run import StoredRun, read_run
-from datadefense.experiments.round_figures import NAMES, figures_of
-from datadefense.json_file import to_json
-from datadefense.plain import legible
-from datadefense.settings import SettingsError
+from datadefense.core.foreign import sanitize
+from datadefense.core.json_file import to_json
+from datadefense.core.settings import SettingsError
+from datadefense.report.reader import StoredRun, read_run
+from datadefense.runs.metrics import NAMES, figures_of
+from datadefense.runs.tables import HEADINGS, row
 from datadefense.simulation.rounds import RoundRecord
 
 COLUMNS = ("round", *NAMES)
@@ -27,7 +27,7 @@ def compare_runs(folders: Sequence[Path]) -> None:
     shown = Table(box=None, pad_edge=False)
     shown.add_column("")
     for run in runs:
-        shown.add_column(legible(run.name), justify="right", overflow="fold")
+        shown.add_column(sanitize(run.name), justify="right", overflow="fold")
     columns = [("",) * len(HEADINGS) if run.figures is None else row(run.figures) for run in runs]
     for heading, *figures in zip(HEADINGS, *columns, strict=True):
         shown.add_row(heading, *figures)
@@ -36,18 +36,18 @@ def compare_runs(folders: Sequence[Path]) -> None:
         shown.add_row()
         shown.add_row("they differ in")
     for key, values in differing.items():
-        shown.add_row(f"  {legible(key)}", *values)
+        shown.add_row(f"  {sanitize(key)}", *values)
     console.print(shown)
     for run in runs:
         for note in run.notes:
             console.print(
-                f"{legible(run.name)}: {legible(note, 400)}", highlight=False, soft_wrap=True
+                f"{sanitize(run.name)}: {sanitize(note, 400)}", highlight=False, soft_wrap=True
             )
 
 
 def _differences(runs: Sequence[StoredRun]) -> dict[str, list[str]]:
     keys = list(dict.fromkeys(key for run in runs for key in run.choices))
-    columns = {key: [legible(str(run.choices.get(key, ""))) for run in runs] for key in keys}
+    columns = {key: [sanitize(str(run.choices.get(key, ""))) for run in runs] for key in keys}
     return {key: values for key, values in columns.items() if len(set(values)) > 1}
 
 

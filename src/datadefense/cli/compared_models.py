@@ -8,12 +8,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.cli.opened_setup import Opened, first_model
-from datadefense.experiments.kept_inputs import as_pixels_taken
-from datadefense.experiments.run_model import run_model
-from datadefense.files import FileError, read_tensors
-from datadefense.params import Layout, predictor
-from datadefense.settings import SettingsError, one_of
-from datadefense.suggestions.models import Models
+from datadefense.core.predictor import Layout, predictor
+from datadefense.core.round_files import FileError, read_tensors
+from datadefense.core.settings import SettingsError, check_choice
+from datadefense.defense_sets.inputs import as_pixels_taken
+from datadefense.defense_sets.suggestions.models import Models
+from datadefense.runs.final_model import run_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ModelPlaces:
 
     def compared(self, opened: Opened) -> Models:
         """Return both models as functions of inputs as a folder keeps them."""
-        one_of("sends", self.sends, ("models", "updates"))
+        check_choice("sends", self.sends, ("models", "updates"))
         if self.suspect is None:
             raise SettingsError("this method compares models: --suspect names a run or a file")
         module = opened.material.module

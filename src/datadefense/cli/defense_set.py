@@ -10,18 +10,18 @@ from torch import Tensor
 
 from datadefense.cli.opened_setup import Chosen, Opened, first_model, open_setup, say, tally
 from datadefense.cli.plain_console import plain_console
-from datadefense.data.contact_sheet import render
-from datadefense.data.defense_folder import DefenseSetSource, read_defense_folder
+from datadefense.core.features import penultimate
+from datadefense.core.foreign import sanitize
+from datadefense.core.predictor import Layout, predictor
+from datadefense.core.server import Server
+from datadefense.core.storage import write_text
 from datadefense.data.errors import DataError
-from datadefense.data.marks import write_marks
+from datadefense.defense_sets.checks import classes, odd_labels, problems
+from datadefense.defense_sets.contact_sheet import render
+from datadefense.defense_sets.folder import DefenseSetSource, read_defense_folder
+from datadefense.defense_sets.marks import write_marks
 from datadefense.defenses.datadefense import DataDefenseLearned
 from datadefense.defenses.datadefense.detector import gamma, standardise
-from datadefense.experiments.set_problems import classes, odd_labels, problems
-from datadefense.models.features import penultimate
-from datadefense.params import Layout, predictor
-from datadefense.plain import legible
-from datadefense.server import Server
-from datadefense.storage import write_text
 
 STRANGEST = 10
 
@@ -99,7 +99,7 @@ def _print_strangest(source: DefenseSetSource, scores: Float[Tensor, " examples"
         table.add_column(column)
     for row in scores.sort(descending=True, stable=True).indices[:STRANGEST].tolist():
         known = "yes" if source.known_clean[row] else ""
-        origin = legible(source.provenance[row], 80)
+        origin = sanitize(source.provenance[row], 80)
         score, label = f"{float(scores[row]):.2f}", str(int(source.labels[row]))
-        table.add_row(legible(source.ids[row], 80), score, label, known, origin)
+        table.add_row(sanitize(source.ids[row], 80), score, label, known, origin)
     plain_console().print(table)

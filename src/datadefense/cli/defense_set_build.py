@@ -8,13 +8,13 @@ import torch
 from datadefense.cli.defense_set_parts import SHARE, SIZE, fresh, fresh_rows, join
 from datadefense.cli.image_folder import read_images
 from datadefense.cli.opened_setup import Chosen, open_setup, say, tally
+from datadefense.core.examples import Examples
+from datadefense.core.rng import generator
+from datadefense.core.settings import SettingsError, check_float, check_int
 from datadefense.data.catalog import find_dataset, load_images
-from datadefense.data.defense_folder import DefenseSetSource, write_defense_folder
-from datadefense.examples import Examples
-from datadefense.experiments.assembly import POISONED
-from datadefense.experiments.set_problems import held_out
-from datadefense.rng import generator
-from datadefense.settings import SettingsError, number, whole
+from datadefense.defense_sets.checks import held_out
+from datadefense.defense_sets.folder import DefenseSetSource, write_defense_folder
+from datadefense.runs.build import POISONED
 
 CLEAN_BESIDE = 400
 """Clean examples beside suspects: with a hundred of these, the paper's 500."""
@@ -45,7 +45,7 @@ def build(out: Path, chosen: Chosen, wanted: Wanted) -> None:
     )  # fmt: skip
     if odd := [name for name, value in foreign.items() if value is not None]:
         raise SettingsError(f"{odd[0]} does not go with {kind}")
-    whole("known-clean", wanted.known_clean or 0, 0)
+    check_int("known-clean", wanted.known_clean or 0, 0)
     make = _from_suspects if chosen.setup is None else _from_setup
     source = make(chosen, wanted)
     write_defense_folder(source, out)
@@ -59,8 +59,8 @@ def _from_setup(chosen: Chosen, wanted: Wanted) -> DefenseSetSource:
     clean examples, which were dealt at random, from the first on, and behind them the poison.
     """
     share = SHARE if wanted.poison_share is None else wanted.poison_share
-    number("poison-share", share, minimum=0, below=1)
-    whole("size", SIZE if wanted.size is None else wanted.size, 1)
+    check_float("poison-share", share, minimum=0, below=1)
+    check_int("size", SIZE if wanted.size is None else wanted.size, 1)
     opened = open_setup(chosen)
     held = list(held_out(opened.material).values())
     clean = fresh(opened.material.server_clean, held)
@@ -91,10 +91,10 @@ def _from_suspects(chosen: Chosen, wanted: Wanted) -> DefenseSetSource:
     """Put suspects beside clean examples of a data set's training part."""
     if wanted.dataset is None or wanted.suspects is None or wanted.label is None:
         raise SettingsError("--dataset needs --suspects and --label")
-    number("label", wanted.label, minimum=0, maximum=find_dataset(wanted.dataset).classes - 1)
+    check_float("label", wanted.label, minimum=0, maximum=find_dataset(wanted.dataset).classes - 1)
     train = load_images(wanted.dataset, chosen.data, "train")
     beside = min(CLEAN_BESIDE, len(train)) if wanted.clean is None else wanted.clean
-    number("clean", beside, minimum=0, maximum=len(train))
+    check_float("clean", beside, minimum=0, maximum=len(train))
     files, images = read_images(wanted.suspects, train.inputs, wanted.dataset)
     rows = fresh_rows(images, [])
     suspects = Examples(images[rows], torch.full((len(rows),), wanted.label))

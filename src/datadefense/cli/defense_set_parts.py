@@ -6,12 +6,12 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from datadefense.data.content import content_keys
-from datadefense.data.defense_folder import DefenseSetSource
-from datadefense.examples import Examples
-from datadefense.experiments.assembly import CLEAN
-from datadefense.experiments.kept_inputs import as_kept
-from datadefense.settings import number
+from datadefense.core.content import content_keys
+from datadefense.core.examples import Examples
+from datadefense.core.settings import check_float
+from datadefense.defense_sets.folder import DefenseSetSource
+from datadefense.defense_sets.inputs import as_kept
+from datadefense.runs.build import CLEAN
 
 SIZE, SHARE = 500, 0.2
 """The paper's defense set: 500 examples, a fifth poisoned and a fifth known to be clean."""
@@ -29,7 +29,7 @@ def join(
     """Return both in this order, with the first ``known`` of the clean ones marked."""
     both = clean.join(others)
     marked = min(round(SHARE * len(both)), len(clean)) if known is None else known
-    number("known-clean", marked, maximum=len(clean))
+    check_float("known-clean", marked, maximum=len(clean))
     provenance = (CLEAN,) * len(clean) + origin
     note = f"trusted as a part of {trusted}"
     return DefenseSetSource(

@@ -9,15 +9,15 @@ import torch
 from datadefense.cli.compared_models import ModelPlaces
 from datadefense.cli.defense_set_parts import SHARE, SIZE, fresh, fresh_rows, join
 from datadefense.cli.opened_setup import Chosen, open_setup, say, tally
-from datadefense.cli.suggest_methods import METHODS, Method, Situation
-from datadefense.data.defense_folder import refuse_existing, write_defense_folder
-from datadefense.examples import Examples
-from datadefense.experiments.kept_inputs import as_kept
-from datadefense.experiments.set_problems import classes, held_out
-from datadefense.experiments.suggested_poison import spare_examples
-from datadefense.rng import generator
-from datadefense.settings import SettingsError, number, one_of, whole
-from datadefense.suggestions.inversion import Search
+from datadefense.cli.suggest_methods import METHODS, AttackContext, Method
+from datadefense.core.examples import Examples
+from datadefense.core.rng import generator
+from datadefense.core.settings import SettingsError, check_choice, check_float, check_int
+from datadefense.defense_sets.checks import classes, held_out
+from datadefense.defense_sets.folder import refuse_existing, write_defense_folder
+from datadefense.defense_sets.inputs import as_kept
+from datadefense.defense_sets.suggested_poison import spare_examples
+from datadefense.defense_sets.suggestions.inversion import Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Asked:
 
     def check(self) -> Method:
         """Return the method, or raise if it has no use for an option that was given."""
-        one_of("method", self.method, METHODS)
+        check_choice("method", self.method, METHODS)
         method = METHODS[self.method]
         given = {
             "--suspect": (self.places.suspect is not None, method.models),
@@ -46,9 +46,9 @@ class Asked:
         }
         if odd := [name for name, (there, used) in given.items() if there and not used]:
             raise SettingsError(f"{odd[0]} does not go with --method {self.method}")
-        number("share", self.share, above=0, below=1)
-        whole("known-clean", self.known_clean or 0, 0)
-        whole("size", SIZE if self.size is None else self.size, 2)
+        check_float("share", self.share, above=0, below=1)
+        check_int("known-clean", self.known_clean or 0, 0)
+        check_int("size", SIZE if self.size is None else self.size, 2)
         return method
 
 
@@ -61,15 +61,15 @@ def suggest(out: Path, chosen: Chosen, asked: Asked) -> None:
     labels = range(classes(material))
     for name, given in (("from", asked.sources), ("to", asked.targets)):
         for one in given:
-            number(name, one, minimum=0, maximum=labels[-1])
+            check_float(name, one, minimum=0, maximum=labels[-1])
     held = list(held_out(material).values())
     clean = fresh(material.server_clean, held)
     size = min(SIZE, int(len(clean) / (1 - asked.share))) if asked.size is None else asked.size
     count = max(1, round(asked.share * size))
-    number("size less its candidates", size - count, minimum=1, maximum=len(clean))
+    check_float("size less its candidates", size - count, minimum=1, maximum=len(clean))
     spare = spare_examples(material, seed)
     made = method.run(
-        Situation(
+        AttackContext(
             opened=opened,
             spare=Examples(as_kept(spare.inputs), spare.labels),
             sources=asked.sources or None,

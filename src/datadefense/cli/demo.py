@@ -10,14 +10,14 @@ from rich.table import Table
 from datadefense.cli.plain_console import plain_console
 from datadefense.cli.plots import draw_curves
 from datadefense.cli.run import see_through
-from datadefense.experiments.comparison import HEADINGS, Compared, cells, markdown
-from datadefense.experiments.report.page import write_page
-from datadefense.experiments.report.stored_run import read_run
-from datadefense.experiments.run import start
-from datadefense.experiments.setups import experiment
-from datadefense.experiments.summary import Summary
-from datadefense.settings import read_pairs
-from datadefense.storage import write_text
+from datadefense.core.settings import read_pairs
+from datadefense.core.storage import write_text
+from datadefense.report.page import write_page
+from datadefense.report.reader import read_run
+from datadefense.runs.presets import experiment
+from datadefense.runs.run import start
+from datadefense.runs.summary import Summary
+from datadefense.runs.tables import HEADINGS, Compared, cells, markdown
 
 LEFT_OUT = ("MA in peace %", "final ASR %")
 """Headings that the page has and the terminal has no room for."""

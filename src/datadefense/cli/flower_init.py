@@ -5,8 +5,8 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from datadefense.files import FileError
-from datadefense.settings import SettingsError
+from datadefense.core.round_files import FileError
+from datadefense.core.settings import SettingsError
 
 PACKAGED = Path(__file__).parents[1] / "flower" / "example"
 """Where the example is in an installed package."""

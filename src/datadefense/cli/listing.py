@@ -7,10 +7,10 @@ from rich.table import Table
 from rich.text import Text
 
 from datadefense.cli.plain_console import plain_console
+from datadefense.core.defense import Defense
 from datadefense.defenses import available
-from datadefense.defenses.base import Defense
-from datadefense.experiments.attack_kinds import ATTACKS
-from datadefense.experiments.setups import SETUPS
+from datadefense.runs.attack_kinds import ATTACKS
+from datadefense.runs.presets import SETUPS
 
 
 def print_defenses() -> None:

@@ -8,16 +8,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.cli.plain_console import plain_console
+from datadefense.core.foreign import sanitize
+from datadefense.core.settings import read_pairs
 from datadefense.data.cache import cache_folder
-from datadefense.data.defense_folder import DefenseSetSource
-from datadefense.experiments.assembly import gather
-from datadefense.experiments.experiment import Experiment
-from datadefense.experiments.kept_inputs import as_taken
-from datadefense.experiments.material import Material
-from datadefense.experiments.setups import experiment
-from datadefense.experiments.warm_start import warm_start
-from datadefense.plain import legible
-from datadefense.settings import read_pairs
+from datadefense.defense_sets.folder import DefenseSetSource
+from datadefense.defense_sets.inputs import to_model_inputs
+from datadefense.runs.build import gather
+from datadefense.runs.config import Experiment
+from datadefense.runs.presets import experiment
+from datadefense.runs.warm_start import warm_start
+from datadefense.tasks.base import TaskData
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class Opened:
     """A setup with its data."""
 
     experiment: Experiment
-    material: Material
+    material: TaskData
 
     def inputs(self, source: DefenseSetSource, folder: Path) -> Tensor:
         """Return a set's inputs as the model takes them, or raise if it cannot take them."""
-        return as_taken(source, folder, self.experiment, self.material)
+        return to_model_inputs(source, folder, self.experiment, self.material)
 
 
 def open_setup(chosen: Chosen) -> Opened:
@@ -71,4 +71,4 @@ def tally(source: DefenseSetSource) -> str:
 
 def say(text: str) -> None:
     """Print a line as it is, less what a terminal would obey."""
-    plain_console().print(legible(text, 2000), highlight=False, soft_wrap=True)
+    plain_console().print(sanitize(text, 2000), highlight=False, soft_wrap=True)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from datadefense.experiments.comparison import COLOURS, Compared
+from datadefense.runs.tables import COLOURS, Compared
 
 
 def draw_curves(runs: Sequence[Compared], path: Path) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from datadefense.cli.plain_console import plain_console
-from datadefense.experiments.report.page import write_page
-from datadefense.experiments.report.stored_run import read_run
-from datadefense.experiments.run_folder import REPORT
+from datadefense.report.page import write_page
+from datadefense.report.reader import read_run
+from datadefense.runs.files import REPORT
 
 
 def write_report(folders: Sequence[Path], out: Path | None) -> None:

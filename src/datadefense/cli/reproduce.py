@@ -8,13 +8,13 @@ from pathlib import Path
 from rich.table import Table
 
 from datadefense.cli.plain_console import plain_console
-from datadefense.reproduction.grid import missing_of, run_missing
-from datadefense.reproduction.overview import overview, overview_page
-from datadefense.reproduction.store import Result, read_store
-from datadefense.reproduction.studies import STUDIES
-from datadefense.reproduction.study import Cell, Study, cells, page
-from datadefense.settings import SettingsError, one_of, suggest, whole
-from datadefense.storage import write_text
+from datadefense.core.settings import SettingsError, check_choice, check_int, suggest
+from datadefense.core.storage import write_text
+from datadefense.studies.grid import missing_of, run_missing
+from datadefense.studies.overview import overview, overview_page
+from datadefense.studies.store import Result, read_store
+from datadefense.studies.studies import STUDIES
+from datadefense.studies.study import Cell, Study, cells, page
 
 GALLERY = "attack-gallery"
 """The one study without runs."""
@@ -56,14 +56,14 @@ def reproduce_study(
     if name not in (*STUDIES, ALL):
         known = [*STUDIES, GALLERY, ALL]
         raise SettingsError(f"no study is called {name!r}{suggest(name, known)}")
-    one_of("scale", scale, ("cpu", "paper"))
-    whole("seeds", seeds, 1)
+    check_choice("scale", scale, ("cpu", "paper"))
+    check_int("seeds", seeds, 1)
     console = plain_console()
     chosen = [one for one in STUDIES.values() if name in (one.name, ALL) and _has_runs(one, scale)]
     if not chosen:
         raise SettingsError(f"{name} has no runs at {scale} scale")
     side_by_side = jobs if jobs is not None else os.cpu_count() or 1
-    whole("jobs", side_by_side, 1)
+    check_int("jobs", side_by_side, 1)
 
     begun = time.monotonic()
 
@@ -141,8 +141,8 @@ def _page(
 def _together(results: Mapping[str, Result], pages: Path) -> list[Path]:
     """Write the overview, and one file of all pages that are there, of whatever scale."""
     try:
-        from datadefense.reproduction.heat_map import draw_overview  # noqa: PLC0415 - an extra
-        from datadefense.reproduction.results_page import (  # noqa: PLC0415 - an extra
+        from datadefense.studies.heat_map import draw_overview  # noqa: PLC0415 - an extra
+        from datadefense.studies.results_page import (  # noqa: PLC0415 - an extra
             page_names,
             results_page,
         )
@@ -164,7 +164,7 @@ def _needs(error: ImportError) -> ValueError:
 
 def _draw(study: Study, found: list[Cell], picture: Path) -> bool:
     try:
-        from datadefense.reproduction.figures import draw  # noqa: PLC0415 - an extra
+        from datadefense.studies.figures import draw  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise _needs(error) from error
     return draw(study, found, picture)
@@ -172,7 +172,7 @@ def _draw(study: Study, found: list[Cell], picture: Path) -> bool:
 
 def _gallery(data: Path | None, pages: Path) -> None:
     try:
-        from datadefense.reproduction.attack_gallery import draw_gallery  # noqa: PLC0415 - an extra
+        from datadefense.studies.attack_gallery import draw_gallery  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise _needs(error) from error
     pages.mkdir(parents=True, exist_ok=True)

@@ -16,14 +16,15 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from datadefense.cli.plain_console import plain_console
 from datadefense.cli.trackers import check, tracked
 from datadefense.cli.warnings_shown import warnings_shown
+from datadefense.core.settings import SettingsError, check_int
 from datadefense.data.cache import cache_folder
-from datadefense.experiments.assembly import gather
-from datadefense.experiments.experiment import Experiment
-from datadefense.experiments.run import Run, resume, start
-from datadefense.experiments.setups import experiment
-from datadefense.experiments.summary import Summary, seconds_in_all
-from datadefense.experiments.warm_start import Report, warm_start
-from datadefense.settings import SettingsError, whole
+from datadefense.report.page import write_run_page
+from datadefense.runs.build import gather
+from datadefense.runs.config import Experiment
+from datadefense.runs.presets import experiment
+from datadefense.runs.run import Run, resume, start
+from datadefense.runs.summary import Summary, seconds_in_all
+from datadefense.runs.warm_start import Report, warm_start
 from datadefense.simulation.pool import Pool
 from datadefense.simulation.rounds import RoundRecord
 
@@ -45,7 +46,7 @@ def run_experiment(
     torch.set_num_threads(1)
     configured = experiment(setup, scale, changes)
     folder = out or new_folder(configured)
-    with warnings_shown("datadefense.experiments"):
+    with warnings_shown("datadefense.runs", "datadefense.defense_sets"):
         with _warm_start_display(configured) as report:
             run = start(configured, folder, data, report)
         with tracked(log, configured, folder) as tell:
@@ -69,7 +70,7 @@ def resume_experiment(
     _check_means(workers, device)
     check(log)
     torch.set_num_threads(1)
-    with warnings_shown("datadefense.experiments"):
+    with warnings_shown("datadefense.runs", "datadefense.defense_sets"):
         run = resume(folder, data)
         with tracked(log, run.experiment, folder) as tell:
             see_through(run, workers, device, tell)
@@ -92,7 +93,7 @@ def warm_up(setup: str, scale: str, changes: Mapping[str, str], data: Path | Non
 def _check_means(workers: int | None, device: str) -> None:
     """Refuse what a run could not compute with, before it begins."""
     if workers is not None:
-        whole("workers", workers, 0)
+        check_int("workers", workers, 0)
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
@@ -156,7 +157,7 @@ def see_through(
             _say(console, f"stopped after round {run.progress.round}; {command}")
             sys.exit(130)
         with console.status("measuring the floor: the same rounds without an attack ..."):
-            summary = run.finish(pool)
+            summary = run.finish(pool, write_run_page)
     print_summary(console, summary, run.folder)
     return summary
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from datadefense.cli.plain_console import plain_console
 from datadefense.cli.run import new_folder, print_summary
+from datadefense.core.json_file import built, read_json
+from datadefense.core.round_files import FileError
+from datadefense.core.settings import SettingsError
 from datadefense.data.folder import data_folder
+from datadefense.defense_sets.pinning import pinned
 from datadefense.defenses import create
-from datadefense.experiments.owned_set import pinned
-from datadefense.experiments.run_folder import CONFIG, SUMMARY
-from datadefense.experiments.setups import experiment
-from datadefense.experiments.summary import Summary
-from datadefense.files import FileError
-from datadefense.json_file import built, read_json
-from datadefense.settings import SettingsError
+from datadefense.runs.files import CONFIG, SUMMARY
+from datadefense.runs.presets import experiment
+from datadefense.runs.summary import Summary
 
 TOLD = re.compile(r"INFO *:\s+(round \d+/\d+.*)")
 """Lines of Flower's log that are about our rounds: those that begin so, not what a node says."""
@@ -41,7 +41,7 @@ def run_on_flower(
             f"engine flower needs {' and '.join(missing)}: "
             "pip install 'datadefense[flower-simulation]'"
         )
-    from datadefense.flower_engine.launch import Deployment, run_app  # noqa: PLC0415 - an extra
+    from datadefense.flower.engine.launch import Deployment, run_app  # noqa: PLC0415 - an extra
 
     configured = pinned(experiment(setup, scale, changes))
     defense = create(configured.defense, configured.defense_settings)

@@ -10,17 +10,23 @@ from torch import Tensor
 from datadefense.cli.compared_models import ModelPlaces
 from datadefense.cli.image_folder import read_images
 from datadefense.cli.opened_setup import Opened, say
-from datadefense.data.defense_folder import EXAMPLES, read_defense_folder
-from datadefense.examples import Examples
-from datadefense.experiments.kept_inputs import as_kept
-from datadefense.experiments.suggested_poison import Suggest
-from datadefense.settings import SettingsError
-from datadefense.suggestions.candidates import Candidates
-from datadefense.suggestions.disagreement import disagreement
-from datadefense.suggestions.inversion import OUTLIER, Search, invert, outliers, suspicious
-from datadefense.suggestions.relabelled import most_relabelled, relabelled
-from datadefense.suggestions.triggers import check_images, triggers
-from datadefense.suggestions.word_inversion import invert_word, put_word
+from datadefense.core.examples import Examples
+from datadefense.core.settings import SettingsError
+from datadefense.defense_sets.folder import EXAMPLES, read_defense_folder
+from datadefense.defense_sets.inputs import as_kept
+from datadefense.defense_sets.suggested_poison import Suggest
+from datadefense.defense_sets.suggestions.candidates import Candidates
+from datadefense.defense_sets.suggestions.disagreement import disagreement
+from datadefense.defense_sets.suggestions.inversion import (
+    OUTLIER,
+    Search,
+    invert,
+    outliers,
+    suspicious,
+)
+from datadefense.defense_sets.suggestions.relabelled import most_relabelled, relabelled
+from datadefense.defense_sets.suggestions.triggers import check_images, triggers
+from datadefense.defense_sets.suggestions.word_inversion import invert_word, put_word
 
 LOGGED = 1000
 """Clean inputs of the setup that stand for a log."""
@@ -29,7 +35,7 @@ TRIED = 400
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Situation:
+class AttackContext:
     """What a method works with.
 
     Args:
@@ -78,45 +84,45 @@ class Situation:
 class Method:
     """A method, and which options it has a use for."""
 
-    run: Callable[[Situation], Candidates]
+    run: Callable[[AttackContext], Candidates]
     models: bool = False
     inputs: bool = False
     search: bool = False
 
 
-def by_disagreement(situation: Situation) -> Candidates:
+def by_disagreement(context: AttackContext) -> Candidates:
     """Return inputs that the suspect model has turned, from a folder or from the setup's server."""
-    opened, folder = situation.opened, situation.inputs
+    opened, folder = context.opened, context.inputs
     if folder is None:
         found = as_kept(opened.material.server_poison.inputs)
-        seen = torch.cat([situation.spare.inputs[:LOGGED], found])
+        seen = torch.cat([context.spare.inputs[:LOGGED], found])
     elif (folder / EXAMPLES).exists():
         seen = as_kept(opened.inputs(read_defense_folder(folder), folder))
     else:
-        check_images(situation.spare.inputs, "a folder of images")
-        seen = read_images(folder, situation.spare.inputs, opened.experiment.setup)[1]
-    suspect, trusted = situation.places.compared(opened).logits(seen)
+        check_images(context.spare.inputs, "a folder of images")
+        seen = read_images(folder, context.spare.inputs, opened.experiment.setup)[1]
+    suspect, trusted = context.places.compared(opened).logits(seen)
     return disagreement(
         seen,
         trusted,
         suspect,
-        situation.count,
-        sources=situation.sources,
-        targets=situation.targets,
+        context.count,
+        sources=context.sources,
+        targets=context.targets,
     )
 
 
-def by_inversion(situation: Situation) -> Candidates:
+def by_inversion(context: AttackContext) -> Candidates:
     """Return clean examples with the patch or the word that was found."""
-    words = situation.opened.material.vocabulary is not None
-    return _by_word(situation) if words else _by_patch(situation)
+    words = context.opened.material.vocabulary is not None
+    return _by_word(context) if words else _by_patch(context)
 
 
-def _by_patch(situation: Situation) -> Candidates:
-    models = situation.places.compared(situation.opened)
+def _by_patch(context: AttackContext) -> Candidates:
+    models = context.places.compared(context.opened)
     patches = [
-        invert(situation.of_others(target), target, models, situation.draw, situation.search)
-        for target in situation.targets
+        invert(context.of_others(target), target, models, context.draw, context.search)
+        for target in context.targets
     ]
     scores = outliers([one.size for one in patches])
     for one, score in zip(patches, scores, strict=True):
@@ -130,7 +136,7 @@ def _by_patch(situation: Situation) -> Candidates:
             f"warning: no outlier score is above {OUTLIER:g}, the smallest patch is taken: if it "
             "is no backdoor's, honest clients will be left out for learning it"
         )
-    plain = situation.turned_clean(relabelled, tuple(found))
+    plain = context.turned_clean(relabelled, tuple(found))
     inputs = plain.examples.inputs.clone()
     for target, patch in found.items():
         here = plain.examples.labels == target
@@ -139,15 +145,14 @@ def _by_patch(situation: Situation) -> Candidates:
     return Candidates(Examples(inputs, plain.examples.labels), origins)
 
 
-def _by_word(situation: Situation) -> Candidates:
-    vocabulary = situation.opened.material.vocabulary
-    models = situation.places.compared(situation.opened)
+def _by_word(context: AttackContext) -> Candidates:
+    vocabulary = context.opened.material.vocabulary
+    models = context.places.compared(context.opened)
     names = () if vocabulary is None else vocabulary.words
     first = 0 if vocabulary is None else len(vocabulary) - len(names)
     words = range(first, first + len(names))
     found = [
-        invert_word(situation.of_others(target), target, words, models)
-        for target in situation.targets
+        invert_word(context.of_others(target), target, words, models) for target in context.targets
     ]
     for one in found:
         say(
@@ -155,7 +160,7 @@ def _by_word(situation: Situation) -> Candidates:
             f"trusted model {one.turned_trusted:.0%}"
         )
     best = max(found, key=lambda one: one.turned - one.turned_trusted)
-    plain = situation.turned_clean(relabelled, (best.target,))
+    plain = context.turned_clean(relabelled, (best.target,))
     examples = replace(plain.examples, inputs=put_word(plain.examples.inputs, best.token))
     origins = tuple(f"{one} with {names[best.token - first]!r}" for one in plain.origins)
     return Candidates(examples, origins)

@@ -7,9 +7,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from datadefense.experiments.experiment import Experiment
-from datadefense.experiments.round_figures import figures_of
-from datadefense.settings import SettingsError, one_of
+from datadefense.core.settings import SettingsError, check_choice
+from datadefense.runs.config import Experiment
+from datadefense.runs.metrics import figures_of
 from datadefense.simulation.rounds import RoundRecord
 
 Log = Callable[[int, Mapping[str, float]], None]
@@ -88,7 +88,7 @@ MODULES = {"tensorboard": "torch.utils.tensorboard", "mlflow": "mlflow", "wandb"
 def check(names: Sequence[str]) -> None:
     """Refuse a tracker that is unknown or not installed, before anything is run."""
     for name in names:
-        one_of("log", name, TRACKERS)
+        check_choice("log", name, TRACKERS)
         _need(name)
 
 

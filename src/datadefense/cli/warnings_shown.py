@@ -15,11 +15,13 @@ class _Lines(logging.Handler):
 
 
 @contextmanager
-def warnings_shown(name: str) -> Iterator[None]:
-    """Show what the loggers below ``name`` warn of; without a handler nobody would see it."""
-    handler, logger = _Lines(logging.WARNING), logging.getLogger(name)
-    logger.addHandler(handler)
+def warnings_shown(*names: str) -> Iterator[None]:
+    """Show what the loggers below ``names`` warn of; without a handler nobody would see it."""
+    handler, loggers = _Lines(logging.WARNING), [logging.getLogger(name) for name in names]
+    for logger in loggers:
+        logger.addHandler(handler)
     try:
         yield
     finally:
-        logger.removeHandler(handler)
+        for logger in loggers:
+            logger.removeHandler(handler)

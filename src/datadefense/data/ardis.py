@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from datadefense.core.examples import Examples
 from datadefense.data.errors import DataError, refusing
 from datadefense.data.file_content import read_at_most
-from datadefense.examples import Examples
 
 SIDE, CLASSES = 28, 10
 MAX_BYTES = 1 << 28

@@ -11,6 +11,8 @@ from typing import Literal
 
 import torch
 
+from datadefense.core.examples import Examples
+from datadefense.core.settings import suggest
 from datadefense.data.dataset import PARQUET, SPLITS, Data, Dataset, FileLayout, Split, Texts
 from datadefense.data.datasets import DATASETS
 from datadefense.data.digests import digest
@@ -19,8 +21,6 @@ from datadefense.data.folder import absence, data_folder, existing, files_of, lo
 from datadefense.data.hub import download
 from datadefense.data.parquet import count_rows, write_images, write_texts
 from datadefense.data.sentiment140 import POSITIVE
-from datadefense.examples import Examples
-from datadefense.settings import suggest
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Literal
 from jaxtyping import Int64
 from torch import Tensor
 
-from datadefense.examples import Examples
+from datadefense.core.examples import Examples
 
 Split = Literal["train", "test"]
 SPLITS: tuple[Split, Split] = ("train", "test")

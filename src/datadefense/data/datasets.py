@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 
+from datadefense.core.examples import Examples
 from datadefense.data.ardis import read_ardis
 from datadefense.data.dataset import (
     SPLITS,
@@ -24,7 +25,6 @@ from datadefense.data.idx import read_idx_examples
 from datadefense.data.parquet import read_images, read_texts
 from datadefense.data.safe_pickle import read_cifar, read_image_array
 from datadefense.data.sentiment140 import read_tweets_csv, read_tweets_parquet
-from datadefense.examples import Examples
 
 MAX_TEXT = 1 << 26
 """Most bytes of a text that is read line by line."""

@@ -3,8 +3,8 @@
 import hashlib
 from collections.abc import Iterator
 
+from datadefense.core.examples import Examples
 from datadefense.data.dataset import Data
-from datadefense.examples import Examples
 
 
 def digest(data: Data) -> str:

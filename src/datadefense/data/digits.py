@@ -15,8 +15,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import interpolate, pad
 
-from datadefense.examples import Examples
-from datadefense.rng import generator
+from datadefense.core.examples import Examples
+from datadefense.core.rng import generator
 
 MEAN, DEVIATION = 0.1307, 0.3081
 EDGE_CLASS, TARGET_CLASS = 7, 1

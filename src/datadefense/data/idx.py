@@ -10,9 +10,9 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
+from datadefense.core.examples import Examples
 from datadefense.data.errors import DataError
 from datadefense.data.file_content import opened
-from datadefense.examples import Examples
 
 MAX_BYTES = 1 << 28
 """Most values of a file; the largest, EMNIST's training images, has 188 million."""

@@ -18,6 +18,8 @@ from jaxtyping import UInt8
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from datadefense.core.examples import Examples
+from datadefense.core.storage import save_tensors, write_atomically
 from datadefense.data.cache import cache_folder
 from datadefense.data.errors import DataError, one_line, refusing
 from datadefense.data.image_header import MODES, Size, opened_image
@@ -28,8 +30,6 @@ from datadefense.data.parquet_table import (
     open_parquet,
     read_table,
 )
-from datadefense.examples import Examples
-from datadefense.storage import save_tensors, write_atomically
 
 CACHE_FORMAT = "datadefense-images-1"
 

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
-from datadefense.settings import number, whole
+from datadefense.core.settings import check_float, check_int
 
 
 def iid(num_examples: int, num_clients: int, generator: torch.Generator) -> list[Tensor]:
@@ -20,7 +20,7 @@ def iid(num_examples: int, num_clients: int, generator: torch.Generator) -> list
     >>> [len(shard) for shard in shards]
     [4, 3, 3]
     """
-    whole("num_clients", num_clients, 1)
+    check_int("num_clients", num_clients, 1)
     if num_clients > num_examples:
         raise ValueError(
             "an example for every client needs num_clients <= examples, "
@@ -56,9 +56,9 @@ def dirichlet(
         generator: the only source of randomness.
         min_examples: what every client holds at least; 0 leaves the draw as it is.
     """
-    whole("num_clients", num_clients, 1)
-    whole("min_examples", min_examples, 0)
-    number("alpha", alpha, above=0)
+    check_int("num_clients", num_clients, 1)
+    check_int("min_examples", min_examples, 0)
+    check_float("alpha", alpha, above=0)
     if num_clients * min_examples > len(labels):
         raise ValueError(
             "the examples must suffice: num_clients * min_examples <= examples, got "

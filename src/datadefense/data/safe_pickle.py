@@ -12,10 +12,10 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
+from datadefense.core.examples import Examples
 from datadefense.data.errors import DataError, refusing
 from datadefense.data.file_content import read_at_most
 from datadefense.data.plain_pickle import read_pickle
-from datadefense.examples import Examples
 
 MAX_BYTES = 1 << 28
 """The largest of them, the training part of CIFAR-100, has 155 million."""

@@ -29,7 +29,7 @@ import torch
 from jaxtyping import Int32
 from torch import Tensor
 
-from datadefense.settings import whole
+from datadefense.core.settings import check_int
 
 PADDING, UNKNOWN, FIRST_WORD = 0, 1, 2
 """Numbers that are no word's, and the number of the most frequent word."""
@@ -98,7 +98,7 @@ class Vocabulary:
             extra_words: get a number however rare they are, behind the others.
         """
         if max_words is not None:
-            whole("max_words", max_words, 1)
+            check_int("max_words", max_words, 1)
         counts: Counter[str] = Counter()
         for text in texts:
             counts.update(tokenise(text))
@@ -112,7 +112,7 @@ class Vocabulary:
         tensor([[0, 2, 2, 1],
                 [0, 0, 0, 0]], dtype=torch.int32)
         """
-        whole("length", length, 1)
+        check_int("length", length, 1)
         numbers = {word: number for number, word in enumerate(self.words, FIRST_WORD)}
         flat, lengths = array("i"), array("q")
         for text in texts:

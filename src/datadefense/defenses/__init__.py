@@ -1,12 +1,10 @@
 """All defenses by name, and those that other packages bring."""
 
-import logging
 from collections.abc import Mapping
-from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
-from datadefense.defenses.base import Combined, Defense, Promise, Rule, TooFewClientsError
+from datadefense.core.defense import Combined, Defense, Promise, Rule, TooFewClientsError
+from datadefense.core.registry import Registry
 from datadefense.defenses.bulyan import Bulyan
 from datadefense.defenses.coordinatewise import Median, TrimmedMean
 from datadefense.defenses.datadefense import (
@@ -22,9 +20,6 @@ from datadefense.defenses.mean import FedAvg
 from datadefense.defenses.norm_clip import Ndc, NdcAdaptive, WeakDp
 from datadefense.defenses.rfa import Rfa
 from datadefense.defenses.sparsefed import SparseFed
-from datadefense.settings import SettingsError, build, suggest
-
-logger = logging.getLogger(__name__)
 
 DEFENSES: Mapping[str, type[Defense[Any]]] = {
     "fedavg": FedAvg,
@@ -47,26 +42,18 @@ DEFENSES: Mapping[str, type[Defense[Any]]] = {
 }
 """The defenses of this package."""
 
-ENTRY_POINTS = "datadefense.defenses"
-"""Entry point group in which another package names its defenses."""
+REGISTRY: Registry[Defense[Any]] = Registry(
+    "defense",
+    Defense,  # type: ignore[type-abstract]
+    "datadefense.defenses",
+    DEFENSES,
+)
+"""Ours, those of installed packages, and ``module:Class``."""
 
 
 def available() -> dict[str, type[Defense[Any]]]:
-    """Return our defenses and, behind them, those of installed packages.
-
-    Our names stay ours, and a package that cannot be loaded is left out with a warning in the log:
-    somebody else's fault must not stop a run.
-    """
-    found: dict[str, type[Defense[Any]]] = {}
-    for entry in entry_points(group=ENTRY_POINTS):
-        if entry.name in DEFENSES:
-            logger.warning("%s: the name %r is taken; left out", entry.value, entry.name)
-            continue
-        try:
-            found[entry.name] = entry.load()
-        except Exception as error:
-            logger.warning("%s: cannot be loaded (%s); left out", entry.value, error)
-    return {**DEFENSES, **dict(sorted(found.items()))}
+    """Return our defenses and, behind them, those of installed packages."""
+    return REGISTRY.available()
 
 
 def create(name: str, settings: Mapping[str, object] | None = None) -> Defense[Any]:
@@ -77,30 +64,12 @@ def create(name: str, settings: Mapping[str, object] | None = None) -> Defense[A
     >>> create("krum", {"num_malicious": 2})
     Krum(num_malicious=2)
     """
-    return build(_own(name) if ":" in name else _known(name), settings or {})
-
-
-def _known(name: str) -> type[Defense[Any]]:
-    classes = available()
-    if name not in classes:
-        raise SettingsError(f"no defense is called {name!r}{suggest(name, classes)}")
-    return classes[name]
-
-
-def _own(name: str) -> type[Defense[Any]]:
-    """Import a defense that is named by its module and class, for one that is not installed."""
-    module, _, kind = name.partition(":")
-    try:
-        found = getattr(import_module(module), kind)
-    except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as error:
-        raise SettingsError(f"cannot import the defense {name!r}: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, Defense)):
-        raise SettingsError(f"{name!r} must be a class of defenses, got {found!r}")
-    return found
+    return REGISTRY.create(name, settings)
 
 
 __all__ = [
     "DEFENSES",
+    "REGISTRY",
     "Bulyan",
     "Combined",
     "DataDefense",

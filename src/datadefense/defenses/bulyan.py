@@ -7,12 +7,12 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from datadefense.defenses.base import Combined, Promise, Rule, too_few
+from datadefense.core.defense import Combined, Promise, Rule, too_few
+from datadefense.core.round import Round
+from datadefense.core.settings import check_int, setting
 from datadefense.defenses.krum import krum_scores
 from datadefense.kernels.distances import squared_distances
 from datadefense.kernels.networks import mean_of_rows, reduce_columns, sorting_network
-from datadefense.round import Round
-from datadefense.settings import setting, whole
 
 
 def select_by_krum(
@@ -75,7 +75,7 @@ class Bulyan(Rule):
     promises: ClassVar[Promise] = Promise.UNANIMOUS | Promise.TRANSLATES | Promise.BOUNDED
 
     def __post_init__(self) -> None:
-        whole("num_malicious", self.num_malicious, 0)
+        check_int("num_malicious", self.num_malicious, 0)
 
     def shortage(self, num_clients: int) -> str | None:
         """Bulyan needs n >= 4f + 3."""

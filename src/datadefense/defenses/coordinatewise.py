@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from datadefense.defenses.base import Combined, Promise, Rule, too_few
+from datadefense.core.defense import Combined, Promise, Rule, too_few
+from datadefense.core.round import Round
+from datadefense.core.settings import check_int, setting
 from datadefense.kernels.networks import median, trimmed_mean
-from datadefense.round import Round
-from datadefense.settings import setting, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class TrimmedMean(Rule):
     )
 
     def __post_init__(self) -> None:
-        whole("num_malicious", self.num_malicious, 0)
+        check_int("num_malicious", self.num_malicious, 0)
 
     def shortage(self, num_clients: int) -> str | None:
         """Something must be left in the middle: n >= 2f + 1."""

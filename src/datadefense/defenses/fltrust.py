@@ -8,13 +8,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.defenses.base import Defense, Promise
-from datadefense.examples import Examples
+from datadefense.core.defense import Defense, Promise
+from datadefense.core.examples import Examples
+from datadefense.core.local_training import Sgd
+from datadefense.core.round import Aggregate, Round
+from datadefense.core.server import Predict, Server
+from datadefense.core.settings import setting
 from datadefense.kernels.sums import add_weighted, dots, norms
-from datadefense.round import Aggregate, Round
-from datadefense.server import Predict, Server
-from datadefense.settings import setting
-from datadefense.training import Sgd
 
 LARGEST_STRETCH = 1e30
 """An update so short that it would have to be stretched by more than this is not trusted."""

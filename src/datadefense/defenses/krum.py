@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from datadefense.defenses.base import Combined, Promise, Rule, too_few
+from datadefense.core.defense import Combined, Promise, Rule, too_few
+from datadefense.core.round import Round
+from datadefense.core.settings import check_choice, check_int, setting
 from datadefense.kernels.distances import squared_distances
-from datadefense.round import Round
-from datadefense.settings import one_of, setting, whole
 
 
 def krum_scores(
@@ -58,7 +58,7 @@ class Krum(Rule):
     )
 
     def __post_init__(self) -> None:
-        whole("num_malicious", self.num_malicious, 0)
+        check_int("num_malicious", self.num_malicious, 0)
 
     def shortage(self, num_clients: int) -> str | None:
         """Krum needs a neighbour: n >= f + 3."""
@@ -95,8 +95,8 @@ class MultiKrum(Rule):
     promises: ClassVar[Promise] = Krum.promises
 
     def __post_init__(self) -> None:
-        whole("num_malicious", self.num_malicious, 0)
-        one_of("weighting", self.weighting, ("uniform", "examples"))
+        check_int("num_malicious", self.num_malicious, 0)
+        check_choice("weighting", self.weighting, ("uniform", "examples"))
 
     def shortage(self, num_clients: int) -> str | None:
         """Multi-Krum needs a neighbour: n >= f + 3."""

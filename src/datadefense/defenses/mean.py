@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from datadefense.defenses.base import Combined, Promise, Rule
-from datadefense.round import Round
+from datadefense.core.defense import Combined, Promise, Rule
+from datadefense.core.round import Round
 
 
 @dataclass(frozen=True, slots=True)

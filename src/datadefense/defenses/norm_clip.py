@@ -7,11 +7,11 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from datadefense.defenses.base import Combined, Defense, Promise, Rule
+from datadefense.core.defense import Combined, Defense, Promise, Rule
+from datadefense.core.round import Aggregate, Round
+from datadefense.core.server import Server
+from datadefense.core.settings import check_float, setting
 from datadefense.kernels.sums import add_weighted, norms
-from datadefense.round import Aggregate, Round
-from datadefense.server import Server
-from datadefense.settings import number, setting
 
 
 class Clipping(NamedTuple):
@@ -67,7 +67,7 @@ class Ndc(Rule):
     )
 
     def __post_init__(self) -> None:
-        number("norm_bound", self.norm_bound, above=0)
+        check_float("norm_bound", self.norm_bound, above=0)
 
     def combine(self, round: Round) -> Combined:
         """Weigh the clipped updates by examples."""
@@ -116,8 +116,8 @@ class WeakDp(Defense[None]):
     promises: ClassVar[Promise] = Promise.SYMMETRIC | Promise.TRANSLATES | Promise.BOUNDED
 
     def __post_init__(self) -> None:
-        number("norm_bound", self.norm_bound, above=0)
-        number("noise_std", self.noise_std, minimum=0)
+        check_float("norm_bound", self.norm_bound, above=0)
+        check_float("noise_std", self.noise_std, minimum=0)
 
     def init(self, server: Server, params: Tensor) -> None:
         """Return the empty state."""

@@ -5,7 +5,9 @@ from typing import ClassVar
 
 import torch
 
-from datadefense.defenses.base import Combined, Promise, Rule
+from datadefense.core.defense import Combined, Promise, Rule
+from datadefense.core.round import Round
+from datadefense.core.settings import check_float, check_int, setting
 from datadefense.defenses.weiszfeld import (
     ByPairs,
     ByProducts,
@@ -17,8 +19,6 @@ from datadefense.defenses.weiszfeld import (
     weiszfeld,
 )
 from datadefense.kernels.distances import gram_of_differences, squared_distances
-from datadefense.round import Round
-from datadefense.settings import number, setting, whole
 
 WIDEST_SPREAD = 1e6
 """Up to this ratio of the greatest distance to the radius of the middle, both squared, distances
@@ -57,9 +57,9 @@ class Rfa(Rule):
     )
 
     def __post_init__(self) -> None:
-        whole("max_iterations", self.max_iterations, 1)
-        number("tolerance", self.tolerance, minimum=0)
-        number("smoothing", self.smoothing, above=0)
+        check_int("max_iterations", self.max_iterations, 1)
+        check_float("tolerance", self.tolerance, minimum=0)
+        check_float("smoothing", self.smoothing, above=0)
 
     def combine(self, round: Round) -> Combined:
         """Return the weights of the geometric median."""

@@ -7,13 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.defenses.base import Defense, Promise
+from datadefense.core.defense import Defense, Promise
+from datadefense.core.round import Aggregate, Round
+from datadefense.core.server import Server
+from datadefense.core.settings import check_float, setting
 from datadefense.defenses.norm_clip import clip
 from datadefense.kernels.sums import weighted_sum
 from datadefense.kernels.top import top_mask
-from datadefense.round import Aggregate, Round
-from datadefense.server import Server
-from datadefense.settings import number, setting
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,9 +50,9 @@ class SparseFed(Defense[SparseFedState]):
     promises: ClassVar[Promise] = Promise.SYMMETRIC | Promise.TRANSLATES | Promise.BOUNDED
 
     def __post_init__(self) -> None:
-        number("norm_bound", self.norm_bound, above=0)
-        number("top_fraction", self.top_fraction, above=0, maximum=1)
-        number("momentum", self.momentum, minimum=0, below=1)
+        check_float("norm_bound", self.norm_bound, above=0)
+        check_float("top_fraction", self.top_fraction, above=0, maximum=1)
+        check_float("momentum", self.momentum, minimum=0, below=1)
 
     def init(self, server: Server, params: Float[Tensor, " dim"]) -> SparseFedState:
         """Return zero momentum and zero error."""

@@ -9,13 +9,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from datadefense.core.gate import Admission
+from datadefense.core.json_file import from_json
+from datadefense.core.outcomes import excluded
+from datadefense.core.round import Aggregate
+from datadefense.core.storage import write_atomically
 from datadefense.flower.cost import Cost
 from datadefense.flower.nodes import logger
-from datadefense.gate import Admission
-from datadefense.json_file import from_json
-from datadefense.round import Aggregate
-from datadefense.storage import write_atomically
-from datadefense.verdicts import excluded
 
 
 def audit_line(

@@ -9,9 +9,9 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.files import FileError
+from datadefense.core.round_files import FileError
+from datadefense.core.storage import load_state, locked, save_state
 from datadefense.flower.audit import append_line, settle_trail
-from datadefense.storage import load_state, locked, save_state
 
 STATE, TRAIL, LOCK = "state.safetensors", "audit.jsonl", ".lock"
 """Files of a strategy's folder."""
@@ -47,7 +47,7 @@ def one_writer(folder: Path) -> Iterator[None]:
 
 
 def take_up(folder: Path, like: Kept) -> Kept:
-    """Return the state that is there, or ``like`` where there is none; settle the trail to it."""
+    """Return the state that is there, or ``like`` where there is none; fit the trail to it."""
     begun = (folder / STATE).exists()
     kept = load_state(folder / STATE, like=like) if begun else like
     settle_trail(folder / TRAIL, kept.round, begun=begun)

@@ -11,9 +11,9 @@ from typing import Any
 
 from flwr.app import Message, MetricRecord, RecordDict
 
+from datadefense.core.foreign import plain_integer, told
 from datadefense.flower.nodes import logger
 from datadefense.flower.replies import Reply, claimed_examples
-from datadefense.plain import plain_integer, told
 
 
 def first_contents(replies: Iterable[Reply]) -> dict[int, Message]:

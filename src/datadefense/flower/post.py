@@ -12,8 +12,8 @@ from itertools import count
 import httpx
 from flwr.app import Error, Message
 
+from datadefense.core.foreign import told
 from datadefense.flower.wrapped_grid import WrappedGrid
-from datadefense.plain import told
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 3.0
 """Seconds between two looks for replies: short at first, then longer and longer."""

@@ -50,7 +50,7 @@ class PrometheusMetrics:
         )
 
     def serve(self, port: int = 9464, address: str = "127.0.0.1") -> "PrometheusMetrics":
-        """Answer on http://address:port/metrics from a thread of its own; return the metrics."""
+        """JobResult on http://address:port/metrics from a thread of its own; return the metrics."""
         start_http_server(port, addr=address, registry=self.registry)
         return self
 

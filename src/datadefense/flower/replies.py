@@ -6,9 +6,9 @@ from typing import Any
 
 from flwr.app import Message, RecordDict
 
+from datadefense.core.foreign import plain_integer, shown, told
+from datadefense.core.gate import Submission
 from datadefense.flower.arrays import read_record
-from datadefense.gate import Submission
-from datadefense.plain import plain_integer, shown, told
 
 
 class ReplyError(Exception):

@@ -15,12 +15,18 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg, Result, Strategy
 from torch import Tensor, nn
 
-from datadefense.buffers import BufferPolicy
-from datadefense.defended_round import defend
-from datadefense.defense_set import DefenseSet
+from datadefense.core.buffers import BufferPolicy
+from datadefense.core.defend import defend
+from datadefense.core.defense import Defense
+from datadefense.core.defense_set import DefenseSet
+from datadefense.core.examples import Examples
+from datadefense.core.gate import Admission, Gate, Sends
+from datadefense.core.outcomes import excluded
+from datadefense.core.predictor import Layout, predictor
+from datadefense.core.round import Aggregate, ClientId
+from datadefense.core.server import Server
+from datadefense.core.settings import check_choice, check_float, check_int
 from datadefense.defenses import create
-from datadefense.defenses.base import Defense
-from datadefense.examples import Examples
 from datadefense.flower.arrays import make_record, read_record
 from datadefense.flower.audit import audit_line
 from datadefense.flower.cost import Cost
@@ -29,14 +35,8 @@ from datadefense.flower.metrics import agreeing, averaged, first_contents
 from datadefense.flower.nodes import Present, content_with, logger, wait_for_nodes, wanted_nodes
 from datadefense.flower.post import Post
 from datadefense.flower.replies import Reply, addresses, by_node, submission_of
-from datadefense.gate import Admission, Gate, Sends
-from datadefense.memory import peak_memory_mb
-from datadefense.params import Layout, predictor
-from datadefense.round import Aggregate, ClientId
-from datadefense.server import Server
-from datadefense.settings import number, one_of, whole
-from datadefense.spill import Spill
-from datadefense.verdicts import excluded
+from datadefense.kernels.memory import peak_memory_mb
+from datadefense.kernels.spill import Spill
 
 
 @dataclass(slots=True, eq=False)
@@ -68,7 +68,7 @@ class DefendedStrategy(Strategy):
             state remembers: who knows it can foresee noise and first weights.
         buffers: what happens to BatchNorm's statistics and to integer arrays: ``aggregate`` the
             floating ones (integer ones stay), ``keep`` the server's, or ``refuse`` the model; see
-            `datadefense.buffers`. The log says which.
+            `datadefense.core.buffers`. The log says which.
         sends: what nodes reply with: their whole ``models``, as Flower's own strategies expect, or
             ``updates``, which loses no bits to a sum and a difference.
         max_examples: greatest number of examples that a node may claim.
@@ -107,11 +107,11 @@ class DefendedStrategy(Strategy):
             self.clean = defense_set.examples.take(defense_set.known_clean.nonzero().flatten())
         self.seed, self.buffers, self.max_examples = seed, buffers, max_examples
         self.sends = sends
-        one_of("sends", sends, get_args(Sends))
+        check_choice("sends", sends, get_args(Sends))
         self.min_nodes, self.wait_seconds = min_nodes, wait_seconds
-        whole("min_nodes", min_nodes, 1)
-        whole("max_examples", max_examples, 1)
-        number("wait_seconds", wait_seconds, minimum=0)
+        check_int("min_nodes", min_nodes, 1)
+        check_int("max_examples", max_examples, 1)
+        check_float("wait_seconds", wait_seconds, minimum=0)
         self.folder = None if folder is None else Path(folder)
         self.tell, self.spill = tell, spill
         self.arrays_key = str(getattr(self.inner, "arrayrecord_key", "arrays"))

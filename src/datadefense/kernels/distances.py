@@ -22,9 +22,9 @@ from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
 from datadefense.kernels.passes import last_columns
+from datadefense.kernels.spill import release
 from datadefense.kernels.sums import BLOCK, CHUNK, in_blocks, norms
 from datadefense.kernels.workers import sum_over_parts
-from datadefense.spill import release
 
 CLOSE = 0.1
 """Pairs with D_ij below this share of G_ii + G_jj need G in float64."""

@@ -1,6 +1,6 @@
 """Passes over a matrix of updates in parts, so that one that lies in a file need not be resident.
 
-A matrix in memory is handed out as views of itself. One in a file (`datadefense.spill`) is copied a
+A matrix in memory is handed out as views of itself. One in a file (`kernels.spill`) is copied a
 part at a time, and the file let go again: the system may map megabytes around every value that is
 read, so that a few columns of many rows, read in place, can make all of the matrix resident.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.spill import is_spilled, release
+from datadefense.kernels.spill import is_spilled, release
 
 MOST_RESIDENT = 128_000_000
 """Bytes of a spilled matrix that are mapped at a time, and bytes of the copy of a part."""

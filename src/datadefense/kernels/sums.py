@@ -11,8 +11,8 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from datadefense.kernels.passes import last_columns, whole_columns, whole_rows
+from datadefense.kernels.spill import release
 from datadefense.kernels.workers import sum_over_parts
-from datadefense.spill import release
 
 BLOCK = 512
 """Columns whose products are summed in the matrix's own precision."""

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.kernels.passes import column_parts
-from datadefense.spill import is_spilled
+from datadefense.kernels.spill import is_spilled
 
 MOST_WORKERS = 8
 """Passes are bound by memory: more threads add scratch, not speed."""

@@ -14,15 +14,15 @@ from torch.nn.functional import cross_entropy
 from datadefense.attacks.base import counted
 from datadefense.attacks.collusion import Params, View
 from datadefense.attacks.schedule import Participant
-from datadefense.defense_set import DefenseSet
-from datadefense.defenses.base import Defense
-from datadefense.gate import out_of_range
-from datadefense.models.features import penultimate
-from datadefense.params import predictor
-from datadefense.rng import derive_seed
-from datadefense.round import Round, StateT
-from datadefense.server import Predict, Server
-from datadefense.settings import SettingsError
+from datadefense.core.defense import Defense
+from datadefense.core.defense_set import DefenseSet
+from datadefense.core.features import penultimate
+from datadefense.core.gate import out_of_range
+from datadefense.core.predictor import predictor
+from datadefense.core.rng import derive_seed
+from datadefense.core.round import Round, StateT
+from datadefense.core.server import Predict, Server
+from datadefense.core.settings import SettingsError
 from datadefense.simulation.federation import Federation
 
 
@@ -51,12 +51,16 @@ def collude(
     ``params`` is the global model. The defense may be called on trial: it changes neither its state
     nor what it is given. Where each attacker sends its own, nothing happens.
     """
-    attack, loot = federation.attack, federation.loot
+    attack, attacker_data = federation.attack, federation.attacker_data
     rows = [row for row in range(len(trained.people)) if _passes(trained, row)]
     attacks = torch.tensor([trained.people[row].attacks for row in rows], dtype=torch.bool)
-    if attack is None or loot is None or not bool(attacks.any()):
+    if attack is None or attacker_data is None or not bool(attacks.any()):
         return {}
-    held = loot.mixed() if loot.other is None else loot.mixed().join(loot.other)
+    held = (
+        attacker_data.mixed()
+        if attacker_data.other is None
+        else attacker_data.mixed().join(attacker_data.other)
+    )
 
     @cache
     def predict() -> Predict:
@@ -105,9 +109,9 @@ def guessed_server(federation: Federation, predict: Predict) -> Server:
     The first half of the guessed clean examples is known to be clean, as if somebody had looked at
     it; the encoder is the model before the first round, as it is on the true server.
     """
-    if federation.loot is None or federation.loot.guess is None:
+    if federation.attacker_data is None or federation.attacker_data.guess is None:
         raise SettingsError("an attacker who knows the rule needs a guess of the defense set")
-    clean, poison = federation.loot.guess
+    clean, poison = federation.attacker_data.guess
     examples = clean.join(poison)
     known = torch.arange(len(examples)) < (len(clean) + 1) // 2
     module = copy.deepcopy(federation.module)

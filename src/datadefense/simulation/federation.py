@@ -6,14 +6,14 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from datadefense.attacks.base import Attack, Loot
+from datadefense.attacks.base import Attack, AttackerData
 from datadefense.attacks.schedule import Participant, Schedule
+from datadefense.core.examples import Examples
+from datadefense.core.local_training import Augment, Sgd
+from datadefense.core.predictor import Layout
+from datadefense.core.settings import SettingsError
 from datadefense.data.text import Vocabulary
-from datadefense.examples import Examples
-from datadefense.params import Layout
-from datadefense.settings import SettingsError
 from datadefense.simulation.shards import Shards
-from datadefense.training import Augment, Sgd
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +28,7 @@ class Federation:
         backdoor_test: poisoned examples, with the attacker's label, that nobody trains on.
         training: how honest clients train.
         augment: what they do to their inputs.
-        attack, loot: how attackers work and what they hold; None without any.
+        attack, attacker_data: how attackers work and what they hold; None without any.
         schedule: who takes part in which round.
         clients_per_round: slots in a round.
         seed: root of all randomness.
@@ -46,15 +46,17 @@ class Federation:
     schedule: Schedule
     clients_per_round: int
     attack: Attack | None = None
-    loot: Loot | None = None
+    attacker_data: AttackerData | None = None
     augment: Augment | None = None
     seed: int = 0
     vocabulary: Vocabulary | None = None
 
     def __post_init__(self) -> None:
         self.schedule.check(len(self.shards), self.clients_per_round)
-        if (self.attack is None) != (self.loot is None):
-            raise SettingsError("an attack needs loot to train on, and loot an attack")
+        if (self.attack is None) != (self.attacker_data is None):
+            raise SettingsError(
+                "an attack needs attacker_data to train on, and attacker_data an attack"
+            )
 
     def participants(self, index: int) -> tuple[Participant, ...]:
         """Return who takes part in a round; without an attack nobody attacks."""
@@ -71,6 +73,6 @@ class Federation:
 
     def claim(self, person: Participant) -> Any:
         """Return how many examples a participant claims: an attacker may say anything at all."""
-        if person.attacks and self.attack is not None and self.loot is not None:
-            return self.attack.claim(self.loot)
+        if person.attacks and self.attack is not None and self.attacker_data is not None:
+            return self.attack.claim(self.attacker_data)
         return self.shards.size(int(person.client_id))

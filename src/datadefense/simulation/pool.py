@@ -18,11 +18,11 @@ from types import TracebackType
 import torch
 import torch.multiprocessing as mp
 
-from datadefense.memory import peak_memory_mb
-from datadefense.settings import whole
-from datadefense.simulation.clients import Answer, Board, Job, do_job
+from datadefense.core.local_training import Trainer
+from datadefense.core.settings import check_int
+from datadefense.kernels.memory import peak_memory_mb
 from datadefense.simulation.federation import Federation
-from datadefense.training import Bench
+from datadefense.simulation.jobs import Job, JobResult, SharedBuffers, do_job
 
 logger = logging.getLogger(__name__)
 MOST_DEATHS = 3
@@ -33,24 +33,26 @@ class WorkerError(ChildProcessError):
     """A job that raised in a worker, or that kills every worker that tries it."""
 
 
-def _work(connection: Connection, federation: Federation, board: Board, device: str) -> None:
+def _work(
+    connection: Connection, federation: Federation, board: SharedBuffers, device: str
+) -> None:
     """Do jobs until the other end of the pipe is closed, whenever that is."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
-    bench = Bench(copy.deepcopy(federation.module), federation.layout, device)
+    trainer = Trainer(copy.deepcopy(federation.module), federation.layout, device)
     with suppress(EOFError, OSError):
         connection.send(("ready", None))
         while True:
             job: Job = connection.recv()
-            connection.send(_outcome(job, federation, board, bench))
+            connection.send(_outcome(job, federation, board, trainer))
 
 
 def _outcome(
-    job: Job, federation: Federation, board: Board, bench: Bench
-) -> tuple[str, Answer | str]:
+    job: Job, federation: Federation, board: SharedBuffers, trainer: Trainer
+) -> tuple[str, JobResult | str]:
     """Return what is said of a job: its answer, or why it failed."""
     try:
-        return "done", do_job(job, federation, board, bench)
+        return "done", do_job(job, federation, board, trainer)
     except Exception as error:
         return "failed", f"{type(error).__name__}: {error}"
 
@@ -70,13 +72,13 @@ class Pool:
     federation: Federation
     workers: int = 0
     device: str = "cpu"
-    board: Board = field(init=False)
+    board: SharedBuffers = field(init=False)
     _crew: list[_Worker] = field(init=False, default_factory=list)
-    _bench: Bench | None = field(init=False, default=None)
+    _bench: Trainer | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        whole("workers", self.workers, 0)
-        self.board = Board.of(self.federation)
+        check_int("workers", self.workers, 0)
+        self.board = SharedBuffers.of(self.federation)
         self._crew = [self._hire() for _ in range(self.workers)]
 
     def __enter__(self) -> "Pool":
@@ -90,11 +92,11 @@ class Pool:
     ) -> None:
         self.close(at_once=kind is not None)
 
-    def run(self, jobs: Sequence[Job]) -> list[Answer]:
+    def run(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Do all jobs, the first in the list first, and return their answers in its order."""
         if self.workers == 0:
             return self._run_here(jobs)
-        answers: list[Answer | None] = [None] * len(jobs)
+        answers: list[JobResult | None] = [None] * len(jobs)
         deaths = [0] * len(jobs)
         waiting = list(reversed(range(len(jobs))))
         while waiting or any(worker.job is not None for worker in self._crew):
@@ -137,10 +139,10 @@ class Pool:
         known = [peak for peak in peaks if peak is not None]
         return sum(known) if len(known) == len(peaks) else None
 
-    def _run_here(self, jobs: Sequence[Job]) -> list[Answer]:
+    def _run_here(self, jobs: Sequence[Job]) -> list[JobResult]:
         if self._bench is None:
             module = copy.deepcopy(self.federation.module)
-            self._bench = Bench(module, self.federation.layout, self.device)
+            self._bench = Trainer(module, self.federation.layout, self.device)
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:

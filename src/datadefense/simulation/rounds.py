@@ -10,16 +10,16 @@ from torch import Tensor
 
 from datadefense.attacks.base import counted
 from datadefense.attacks.schedule import Participant
-from datadefense.defended_round import defend
-from datadefense.defenses.base import Defense
-from datadefense.gate import Gate
-from datadefense.plain import plain_json
-from datadefense.round import StateT
-from datadefense.server import Server
-from datadefense.simulation.clients import CountJob, TrainJob
+from datadefense.core.defend import defend
+from datadefense.core.defense import Defense
+from datadefense.core.foreign import plain_json
+from datadefense.core.gate import Gate
+from datadefense.core.round import StateT
+from datadefense.core.server import Server
 from datadefense.simulation.collusion import Trained, collude
+from datadefense.simulation.executor import Workers
 from datadefense.simulation.federation import Federation
-from datadefense.simulation.workers import Workers
+from datadefense.simulation.jobs import CountJob, TrainJob
 
 TEST_PART = 1000
 """Test examples that one worker judges at a time."""

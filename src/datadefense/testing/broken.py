@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from datadefense.round import Aggregate
+from datadefense.core.round import Aggregate
 
 
 class BrokenLawError(AssertionError):

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.round import Round
+from datadefense.core.round import Round
 from datadefense.testing.toy import toy_round
 
 CLIENTS, ATTACKERS = 20, 9

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from datadefense.defenses.base import Defense
-from datadefense.round import Aggregate, Round
-from datadefense.server import Server
+from datadefense.core.defense import Defense
+from datadefense.core.round import Aggregate, Round
+from datadefense.core.server import Server
 from datadefense.testing.broken import BrokenLawError, require, require_equal, require_finite
 from datadefense.testing.broken import tensors_of as tensors
 from datadefense.testing.hostile import honest_round, hostile_rounds

@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
-from datadefense.defended_round import defend
-from datadefense.defenses.base import Defense, Promise
-from datadefense.gate import Admission, Rejection
-from datadefense.params import Layout
-from datadefense.round import Aggregate, Round
-from datadefense.server import Server
-from datadefense.storage import load_state, save_state
+from datadefense.core.defend import defend
+from datadefense.core.defense import Defense, Promise
+from datadefense.core.gate import Admission, Rejection
+from datadefense.core.predictor import Layout
+from datadefense.core.round import Aggregate, Round
+from datadefense.core.server import Server
+from datadefense.core.storage import load_state, save_state
 from datadefense.testing.broken import (
     BrokenLawError,
     require,

@@ -4,11 +4,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.defense_set import DefenseSet
-from datadefense.examples import Examples
-from datadefense.rng import generator
-from datadefense.round import Round
-from datadefense.server import Server
+from datadefense.core.defense_set import DefenseSet
+from datadefense.core.examples import Examples
+from datadefense.core.rng import generator
+from datadefense.core.round import Round
+from datadefense.core.server import Server
 
 FEATURES, CLASSES = 200, 3
 TOY_DIM = CLASSES * FEATURES + CLASSES

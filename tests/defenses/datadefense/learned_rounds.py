@@ -7,8 +7,8 @@ import pytest
 import torch
 from tests.defenses.datadefense import toys
 
+from datadefense.core.rng import generator
 from datadefense.defenses import DataDefenseLearned
-from datadefense.rng import generator
 
 POISONED = list(range(80, 100))
 """Places of the poisoned examples in the toy's defense set."""

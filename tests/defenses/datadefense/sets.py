@@ -9,7 +9,7 @@ import torch
 from tests import oracles
 from tests.defenses.datadefense import toys
 
-from datadefense.rng import generator
+from datadefense.core.rng import generator
 
 POISONED = list(range(90, 120))
 """Places of the poisoned examples in `owned`."""

@@ -9,13 +9,13 @@ from tests import oracles
 from tests.defenses.datadefense import sets, toys
 
 from datadefense import Examples, Server
+from datadefense.core.rng import generator
+from datadefense.core.settings import SettingsError, build
 from datadefense.defenses import DataDefense
 from datadefense.defenses.datadefense.algorithm import FAULTS, NOTHING_SURE
 from datadefense.defenses.datadefense.hold import HALVINGS
 from datadefense.defenses.datadefense.sure_poison import FEWEST, PRIOR
 from datadefense.defenses.datadefense.usual_distance import MEMORY
-from datadefense.rng import generator
-from datadefense.settings import SettingsError, build
 
 
 def one_round(round, server=None, defense=None):

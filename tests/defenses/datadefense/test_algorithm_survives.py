@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from tests.defenses.datadefense import sets, toys
 
 from datadefense import Examples, load_state, save_state
-from datadefense.defense_set import DefenseSet
+from datadefense.core.defense_set import DefenseSet
+from datadefense.core.rng import generator
 from datadefense.defenses import DataDefense
 from datadefense.defenses.datadefense import algorithm
 from datadefense.defenses.datadefense.algorithm import FAULTS
-from datadefense.defenses.datadefense.on_the_set import WORST
+from datadefense.defenses.datadefense.client_losses import WORST
 from datadefense.defenses.datadefense.sure_poison import FEWEST
-from datadefense.rng import generator
 from datadefense.testing import toy_round, toy_server
 
 NO_FAULTS = dict.fromkeys(FAULTS, 0.0)

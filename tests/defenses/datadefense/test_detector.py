@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests import oracles
 
+from datadefense.core.rng import generator
 from datadefense.defenses.datadefense.detector import (
     HIDDEN,
     Psi,
@@ -16,7 +17,6 @@ from datadefense.defenses.datadefense.detector import (
     standardise,
     y_hat_logits,
 )
-from datadefense.rng import generator
 
 
 def draw(seed, examples, width, classes, hidden):

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests import oracles
 
+from datadefense.defenses.datadefense.client_losses import WORST
 from datadefense.defenses.datadefense.faults import (
     EXCUSES,
     NAMES,
@@ -14,7 +15,6 @@ from datadefense.defenses.datadefense.faults import (
     lower_quartile,
     without_rises,
 )
-from datadefense.defenses.datadefense.on_the_set import WORST
 
 
 def measured(clean, poison, distance, released=(1.0, 4.0), usual=math.inf):

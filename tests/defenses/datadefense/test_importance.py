@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests import oracles
 
+from datadefense.core.rng import generator
 from datadefense.defenses.datadefense.importance import (
     L_theta,
     gradient_in_theta,
@@ -11,7 +12,6 @@ from datadefense.defenses.datadefense.importance import (
     relu_importance,
 )
 from datadefense.defenses.datadefense.losses import l_c, l_p
-from datadefense.rng import generator
 
 scores = st.lists(
     st.one_of(st.floats(-10, 10), st.just(0.0), st.sampled_from([5e-324, 1e-300, -1e6, 1e6])),

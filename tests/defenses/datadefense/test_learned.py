@@ -16,13 +16,13 @@ from tests.defenses.datadefense.learned_rounds import (
 )
 
 from datadefense import Examples
+from datadefense.core.rng import generator
+from datadefense.core.settings import SettingsError, build
 from datadefense.defenses import DataDefenseLearned
 from datadefense.defenses.datadefense.detector import draw_psi, gamma, standardise
 from datadefense.defenses.datadefense.detector_fit import CLIP, Steps, fit
 from datadefense.defenses.datadefense.faults import NAMES
 from datadefense.defenses.datadefense.losses import l_c, l_p
-from datadefense.rng import generator
-from datadefense.settings import SettingsError, build
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -14,12 +14,12 @@ from tests.defenses.datadefense.learned_rounds import (
 )
 
 from datadefense import load_state, save_state
+from datadefense.core.rng import generator
 from datadefense.defenses import DataDefenseLearned
 from datadefense.defenses.datadefense.detector import Psi
 from datadefense.defenses.datadefense.detector_fit import ROUND_RATE, Steps, fit
 from datadefense.defenses.datadefense.learned import LearnedState
 from datadefense.defenses.datadefense.losses import margin
-from datadefense.rng import generator
 
 
 def test_a_set_that_grows_and_is_corrected_keeps_the_state():

@@ -14,12 +14,12 @@ from tests.defenses.datadefense.learned_rounds import (
 )
 
 from datadefense import Examples
-from datadefense.defense_set import DefenseSet
+from datadefense.core.defense_set import DefenseSet
+from datadefense.core.rng import generator
 from datadefense.defenses import DataDefenseLearned
 from datadefense.defenses.datadefense import learned
+from datadefense.defenses.datadefense.client_losses import WORST
 from datadefense.defenses.datadefense.detector import Psi
-from datadefense.defenses.datadefense.on_the_set import WORST
-from datadefense.rng import generator
 from datadefense.testing import toy_round, toy_server
 
 

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests import oracles
 
+from datadefense.core.rng import generator
 from datadefense.defenses.datadefense.poison_share import FEWEST, estimate_poison_share
-from datadefense.rng import generator
 
 
 def mixture(seed, share, examples, clean, gap):

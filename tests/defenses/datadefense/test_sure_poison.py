@@ -10,8 +10,8 @@ from tests.defenses.datadefense import sets, toys
 
 from datadefense import Examples, Server
 from datadefense.defenses import DataDefense
+from datadefense.defenses.datadefense.client_losses import WORST
 from datadefense.defenses.datadefense.losses import l_c, margin
-from datadefense.defenses.datadefense.on_the_set import WORST
 from datadefense.defenses.datadefense.sure_poison import (
     FEWEST,
     PRIOR,

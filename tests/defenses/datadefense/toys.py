@@ -10,8 +10,8 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from datadefense import Examples, Round, Server
-from datadefense.defense_set import DefenseSet
-from datadefense.rng import generator
+from datadefense.core.defense_set import DefenseSet
+from datadefense.core.rng import generator
 
 WIDTH, CLASSES = 8, 3
 

@@ -3,14 +3,14 @@
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.experiments.quick import quick
+from tests.runs.quick import quick
 
 pytest.importorskip("flwr")
 from tests.flower.deployment.loopback import Loopback
 
-from datadefense.experiments.run import start
-from datadefense.experiments.run_folder import CHECKPOINT
-from datadefense.flower_engine.launch import Deployment, run_app
+from datadefense.flower.engine.launch import Deployment, run_app
+from datadefense.runs.files import CHECKPOINT
+from datadefense.runs.run import start
 from datadefense.simulation.pool import Pool
 
 

@@ -2,7 +2,7 @@
 
 from datadefense.defenses.datadefense.algorithm import DataDefense
 from datadefense.defenses.datadefense.learned import DataDefenseLearned
-from datadefense.defenses.datadefense.printed import (
+from datadefense.defenses.datadefense.published import (
     DataDefenseAppendix,
     DataDefensePaper,
     DataDefenseReleased,

@@ -9,27 +9,27 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from datadefense.defense_set import DefenseSet
-from datadefense.defenses.base import Defense, Promise
-from datadefense.defenses.datadefense.answers import Answers, Kept, answers_of, keep
-from datadefense.defenses.datadefense.faults import Measured, learned_poison, moved_far
-from datadefense.defenses.datadefense.hold import Held, hold
-from datadefense.defenses.datadefense.importance import PerClient, relu_importance
-from datadefense.defenses.datadefense.losses import PerExample
-from datadefense.defenses.datadefense.on_the_set import (
+from datadefense.core.defense import Defense, Promise
+from datadefense.core.defense_set import DefenseSet
+from datadefense.core.round import Aggregate, Round
+from datadefense.core.server import Server
+from datadefense.core.settings import check_float, check_int, setting
+from datadefense.defenses.datadefense.client_losses import (
     WORST,
     client_losses,
     defense_set_of,
     mean_loss,
 )
+from datadefense.defenses.datadefense.faults import Measured, learned_poison, moved_far
+from datadefense.defenses.datadefense.hold import Held, hold
+from datadefense.defenses.datadefense.importance import PerClient, relu_importance
+from datadefense.defenses.datadefense.losses import PerExample
+from datadefense.defenses.datadefense.model_scores import Answers, Kept, answers_of, keep
 from datadefense.defenses.datadefense.sure_poison import SurePoison, sure_poison, suspicion
 from datadefense.defenses.datadefense.usual_distance import remembered
 from datadefense.defenses.krum import krum_scores
 from datadefense.kernels.distances import squared_distances
 from datadefense.kernels.sums import add_weighted, norms
-from datadefense.round import Aggregate, Round
-from datadefense.server import Server
-from datadefense.settings import number, setting, whole
 
 FAULTS = ("learned_poison", "moved_far")
 """What speaks against a client, in the order of the columns."""
@@ -103,12 +103,12 @@ class DataDefense(Defense[DataDefenseState]):
     )
 
     def __post_init__(self) -> None:
-        number("slack", self.slack, minimum=0, maximum=1)
+        check_float("slack", self.slack, minimum=0, maximum=1)
         for name in FAULTS:
-            number(name, getattr(self, name), minimum=0)
-        number("low_share", self.low_share, above=0, below=1)
-        number("chance", self.chance, minimum=0, maximum=1)
-        whole("num_malicious", self.num_malicious, 0)
+            check_float(name, getattr(self, name), minimum=0)
+        check_float("low_share", self.low_share, above=0, below=1)
+        check_float("chance", self.chance, minimum=0, maximum=1)
+        check_int("num_malicious", self.num_malicious, 0)
 
     def init(self, server: Server, params: Float[Tensor, " dim"]) -> DataDefenseState:
         """Remember what the first model makes of each example."""

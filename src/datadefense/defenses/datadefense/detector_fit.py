@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
-from datadefense.defense_set import DefenseSet
+from datadefense.core.defense_set import DefenseSet
 from datadefense.defenses.datadefense.detector import (
     Psi,
     g_2,
@@ -14,7 +14,7 @@ from datadefense.defenses.datadefense.detector import (
     standardise,
     y_hat_logits,
 )
-from datadefense.defenses.datadefense.detector_costs import L_pred, L_psi, V, l_consist
+from datadefense.defenses.datadefense.detector_loss import L_pred, L_psi, V, l_consist
 from datadefense.defenses.datadefense.losses import PerExample
 
 CLIP = 5.0

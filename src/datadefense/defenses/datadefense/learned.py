@@ -8,9 +8,16 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from datadefense.defense_set import DefenseSet
-from datadefense.defenses.base import Defense, Promise
-from datadefense.defenses.datadefense.answers import Kept, answers, answers_of, keep
+from datadefense.core.defense import Defense, Promise
+from datadefense.core.defense_set import DefenseSet
+from datadefense.core.round import Aggregate, Round
+from datadefense.core.server import Server
+from datadefense.core.settings import SettingsError, check_float, check_int, setting
+from datadefense.defenses.datadefense.client_losses import (
+    client_losses,
+    defense_set_of,
+    mean_loss,
+)
 from datadefense.defenses.datadefense.detector import Psi, draw_psi
 from datadefense.defenses.datadefense.detector_fit import ROUND_RATE, START, Steps, fit
 from datadefense.defenses.datadefense.faults import (
@@ -27,17 +34,10 @@ from datadefense.defenses.datadefense.importance import (
     relu_importance,
 )
 from datadefense.defenses.datadefense.losses import PerExample, l_c, l_p
-from datadefense.defenses.datadefense.on_the_set import (
-    client_losses,
-    defense_set_of,
-    mean_loss,
-)
-from datadefense.defenses.datadefense.opinion import Opinion, opinion_of
+from datadefense.defenses.datadefense.model_scores import Kept, answers, answers_of, keep
+from datadefense.defenses.datadefense.ranking import Opinion, opinion_of
 from datadefense.defenses.datadefense.usual_distance import remembered
 from datadefense.kernels.sums import add_weighted, dots, norms
-from datadefense.round import Aggregate, Round
-from datadefense.server import Server
-from datadefense.settings import SettingsError, number, setting, whole
 
 Corner = tuple[float, float, float]
 STREAM = "datadefense"
@@ -123,11 +123,11 @@ class DataDefenseLearned(Defense[LearnedState]):
             if self.beta != "auto":
                 raise SettingsError(f"beta must be a number or auto, got {self.beta!r}")
         else:
-            number("beta", self.beta, minimum=0, maximum=1)
-        number("theta_rate", self.theta_rate, minimum=0, maximum=1)
-        whole("psi_steps", self.psi_steps, 0)
+            check_float("beta", self.beta, minimum=0, maximum=1)
+        check_float("theta_rate", self.theta_rate, minimum=0, maximum=1)
+        check_int("psi_steps", self.psi_steps, 0)
         if self.halt_after is not None:
-            whole("halt_after", self.halt_after, 0)
+            check_int("halt_after", self.halt_after, 0)
 
     def init(self, server: Server, params: Float[Tensor, " dim"]) -> LearnedState:
         """Draw theta^0 from its box; start psi^0 from D_clean and the model's own margins."""

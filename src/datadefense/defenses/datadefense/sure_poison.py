@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from datadefense.core.examples import Examples
+from datadefense.core.server import Server
 from datadefense.defenses.datadefense.importance import PerClient
 from datadefense.defenses.datadefense.losses import Labels, PerExample
-from datadefense.examples import Examples
-from datadefense.server import Server
 
 FEWEST = 5
 """Known clean examples below which nothing is sure."""

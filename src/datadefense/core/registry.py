@@ -1,0 +1,93 @@
+"""A registry: the plug-ins of one kind by name, ours, installed ones and ``module:Class``."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Generic, TypeVar
+
+from datadefense.core.settings import SettingsError, build, suggest
+
+logger = logging.getLogger(__name__)
+PluginT = TypeVar("PluginT")
+
+
+@dataclass(frozen=True, slots=True)
+class Registry(Generic[PluginT]):
+    """Plug-ins of one kind. A plug-in is a class, a frozen dataclass whose fields are its settings.
+
+    Args:
+        kind: what a plug-in is called in messages, for example ``"defense"``.
+        base: the class that each of them has among its bases.
+        group: the entry point group in which other packages name theirs.
+        ours: the plug-ins of this package.
+    """
+
+    kind: str
+    base: type[PluginT]
+    group: str
+    ours: Mapping[str, type[PluginT]]
+
+    def available(self) -> dict[str, type[PluginT]]:
+        """Return our plug-ins and, behind them, those of installed packages.
+
+        Our names stay ours, and a package that cannot be loaded is left out with a warning in the
+        log: somebody else's fault must not stop a run.
+        """
+        found: dict[str, type[PluginT]] = {}
+        for entry in entry_points(group=self.group):
+            if entry.name in self.ours:
+                logger.warning("%s: the name %r is taken; left out", entry.value, entry.name)
+                continue
+            try:
+                found[entry.name] = entry.load()
+            except Exception as error:
+                logger.warning("%s: cannot be loaded (%s); left out", entry.value, error)
+        return {**self.ours, **dict(sorted(found.items()))}
+
+    def find(self, name: str) -> type[PluginT]:
+        """Return the class of a name; ``some.module:SomeClass`` names one of one's own."""
+        if ":" in name:
+            return self._imported(name)
+        if name in self.ours:
+            return self.ours[name]
+        classes = self.available()
+        if name not in classes:
+            raise SettingsError(f"no {self.kind} is called {name!r}{suggest(name, classes)}")
+        return classes[name]
+
+    def create(self, name: str, settings: Mapping[str, object] | None = None) -> PluginT:
+        """Make a plug-in by name from settings or their texts, as the command line does."""
+        return build(self.find(name), settings or {})
+
+    def name_of(self, plugin: PluginT) -> str:
+        """Return the name under which `find` gives the class of a plug-in."""
+        cls = type(plugin)
+        for name, known in self.ours.items():
+            if known is cls:
+                return name
+        for entry in entry_points(group=self.group):
+            module, _, kind = entry.value.partition(":")
+            if (module, kind) == (cls.__module__, cls.__qualname__):
+                return entry.name
+        return f"{cls.__module__}:{cls.__qualname__}"
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.available())
+
+    def _imported(self, name: str) -> type[PluginT]:
+        """Import a class that is named by its module, for one that is not installed."""
+        module, _, kind = name.partition(":")
+        try:
+            found = getattr(import_module(module), kind)
+        except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as error:
+            raise SettingsError(f"cannot import the {self.kind} {name!r}: {error}") from error
+        if not (isinstance(found, type) and issubclass(found, self.base)):
+            raise SettingsError(f"{name!r} must be a class of {self.kind}s, got {found!r}")
+        return found
+
+
+def about(plugin: type[object]) -> str:
+    """Return the one line of help of a plug-in: the first of its docstring."""
+    return (plugin.__doc__ or "").strip().partition("\n")[0]

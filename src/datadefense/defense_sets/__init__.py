@@ -1,0 +1,1 @@
+"""Defense sets in folders: read, marked, checked, shown, suggested."""

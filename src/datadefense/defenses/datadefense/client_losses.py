@@ -1,0 +1,76 @@
+"""What all forms of DataDefense do with D_d: split it, and measure every model on it."""
+
+import math
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from datadefense.core.defense_set import DefenseSet
+from datadefense.core.round import Round
+from datadefense.core.server import Server
+from datadefense.defenses.datadefense.importance import PerClient
+from datadefense.defenses.datadefense.losses import PerExample, l_c
+from datadefense.kernels.spill import release
+
+WORST = 1e6
+"""Nats that stand for a loss that is not finite, or greater."""
+AT_ONCE = 125
+"""Most examples for each thread that go through a client's model together.
+
+Of many more, what a convolution writes is so large (over 32 MB) that its memory is asked of the
+system anew each time, which takes a third of the time of `mnist_net`. Of a few, PyTorch may
+multiply in another way; the parts are about equal, so that none is small."""
+
+
+def defense_set_of(server: Server, name: str, least: int = 1) -> DefenseSet:
+    """Return the server's defense set, or raise if it has fewer than ``least`` examples."""
+    if server.predict is None or server.defense_set is None or len(server.defense_set) < least:
+        raise ValueError(
+            f"{name} needs a model and a defense set on the server: "
+            "Server(predict=..., defense_set=...)"
+        )
+    return server.defense_set
+
+
+def split(
+    gamma: PerExample, beta: float, spared: Bool[Tensor, " examples"] | None = None
+) -> Bool[Tensor, " examples"]:
+    """Return which examples are D_dp: the round(beta n) with the highest gamma, at least one.
+
+    At most all but one, so that D_dc has one too where there are two examples, and none that is
+    ``spared``. Ties go to the example that comes first.
+    """
+    wanted = max(1, min(round(beta * len(gamma)), len(gamma) - 1)) if beta > 0 else 0
+    scores = gamma if spared is None else torch.where(spared, -torch.inf, gamma)
+    order = scores.sort(descending=True, stable=True).indices
+    marked = torch.zeros(len(gamma), dtype=torch.bool)
+    marked[order[:wanted]] = True
+    return marked if spared is None else marked & ~spared
+
+
+def client_losses(
+    server: Server, round: Round, owned: DefenseSet
+) -> Float[Tensor, "clients examples"]:
+    """Return l_c of every client's model on every example; not finite or huge: `WORST`."""
+    inputs, labels = owned.examples.inputs, owned.examples.labels
+    if not len(inputs):
+        return torch.zeros(round.num_clients, 0)
+    parts = inputs.tensor_split(math.ceil(len(inputs) / (AT_ONCE * torch.get_num_threads())))
+    rows = []
+    params = torch.empty_like(round.global_params)
+    with torch.no_grad():
+        for update in round.updates:
+            torch.add(round.global_params, update, out=params)
+            release(update)
+            rows.append(l_c(torch.cat([server.logits(params, part) for part in parts]), labels))
+    return torch.stack(rows).nan_to_num(WORST, WORST, WORST).clamp(max=WORST)
+
+
+def mean_loss(
+    losses: Float[Tensor, "clients examples"], chosen: Bool[Tensor, " examples"]
+) -> PerClient:
+    """Return each client's mean loss over the chosen examples; 0 if there are none."""
+    if not bool(chosen.any()):
+        return torch.zeros(len(losses), dtype=torch.float64)
+    return losses[:, chosen].to(torch.float64).mean(1)

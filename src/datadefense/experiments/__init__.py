@@ -1,1 +1,0 @@
-"""Experiments: a setup, an attack and a defense under one configuration, run and stored."""

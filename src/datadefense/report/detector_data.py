@@ -1,0 +1,119 @@
+"""What a page needs of the detector: gamma of each example by round, the marks, and the set."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datadefense.defense_sets.preview import Shown
+from datadefense.report.downsample import shown_rounds
+from datadefense.report.packing import pack_bits, pack_levels, rounded
+from datadefense.runs.build import CLEAN, POISONED
+from datadefense.runs.record_fields import numbers
+from datadefense.simulation.rounds import RoundRecord
+
+TRUTHS: Mapping[str, int] = {CLEAN: 1, POISONED: 2}
+"""Numbers for what is known of an example's origin; 0 is nothing."""
+QUANTILES = (0.1, 0.5, 0.9)
+"""Of gamma in a part of the set, by round."""
+
+
+def detector_data(
+    records: Sequence[RoundRecord],
+    gallery: Sequence[Shown] | None,
+    most_values: int,
+    pictures: list[str],
+) -> dict[str, Any] | None:
+    """Return gamma and marks as plain values, or None where no round has any.
+
+    Args:
+        records: the rounds.
+        gallery: what the examples look like, if that was kept.
+        most_values: how many values of gamma in all a page can hold.
+        pictures: those of the page so far; new ones are added, each once.
+    """
+    judged = [record for record in records if numbers(record, "gamma")]
+    if not judged:
+        return None
+    count = max(len(numbers(record, "gamma")) for record in judged)
+    if gallery is not None and len(gallery) != count:
+        gallery = None
+    shown = shown_rounds(judged, most_values // count)
+    scores = np.stack([_scores(record, count) for record in shown])
+    marks = np.stack([_marks(record, count) for record in judged])
+    last = {record.round: row for row, record in enumerate(judged)}
+    low, high = min(0.0, _least(scores)), max(1.0, -_least(-scores))
+    return {
+        "rounds": [record.round for record in shown],
+        "count": count,
+        "low": low,
+        "high": high,
+        "gamma": pack_levels(scores, low, high),
+        "marked": pack_bits(marks[[last[record.round] for record in shown]]),
+        "final": rounded(_scores(judged[-1], count)),
+        "share": [round(100 * float(share)) for share in marks.mean(0)],
+        "examples": None if gallery is None else _examples(gallery, pictures),
+        "bands": {
+            name: [rounded(line, 3) for line in bands(scores[:, chosen])]
+            for name, chosen in parts(gallery, count).items()
+        },
+    }
+
+
+def parts(gallery: Sequence[Shown] | None, count: int) -> dict[str, NDArray[np.bool_]]:
+    """Return which examples are in which part of the set; parts without any are left out."""
+    if gallery is None:
+        return {"all": np.ones(count, dtype=bool)}
+    known = np.array([one.known_clean for one in gallery])
+    poisoned = np.array([one.provenance == POISONED for one in gallery])
+    found = {
+        "poisoned": poisoned,
+        "others": ~known & ~poisoned,
+        "known clean": known & ~poisoned,
+    }
+    return {name: chosen for name, chosen in found.items() if chosen.any()}
+
+
+def bands(scores: NDArray[np.float64]) -> list[list[float]]:
+    """Return the tenth, the median and the ninetieth percentile of each row, a list each."""
+    present = ~np.isnan(scores).all(1)
+    lines = np.full((len(QUANTILES), len(scores)), math.nan)
+    lines[:, present] = np.nanquantile(scores[present], QUANTILES, axis=1)
+    return [[float(value) for value in line] for line in lines]
+
+
+def _scores(record: RoundRecord, count: int) -> NDArray[np.float64]:
+    row = np.full(count, math.nan)
+    gamma = np.asarray(numbers(record, "gamma"), dtype=float)
+    row[: len(gamma)] = np.where(np.isfinite(gamma), gamma, math.nan)
+    return row
+
+
+def _marks(record: RoundRecord, count: int) -> NDArray[np.bool_]:
+    row = np.zeros(count, dtype=bool)
+    row[[int(place) for place in numbers(record, "marked") if 0 <= place < count]] = True
+    return row
+
+
+def _least(scores: NDArray[np.float64]) -> float:
+    return 0.0 if np.isnan(scores).all() else float(np.nanmin(scores))
+
+
+def _examples(gallery: Sequence[Shown], pictures: list[str]) -> dict[str, Any]:
+    """Return the set column by column; a picture is the place of one among ``pictures``."""
+    places = {picture: place for place, picture in enumerate(pictures)}
+    for one in gallery:
+        if one.picture is not None and one.picture not in places:
+            places[one.picture] = len(pictures)
+            pictures.append(one.picture)
+    return {
+        "id": [one.id for one in gallery],
+        "label": [one.label for one in gallery],
+        "known": [int(one.known_clean) for one in gallery],
+        "truth": [TRUTHS.get(one.provenance, 0) for one in gallery],
+        "origin": ["" if one.provenance in TRUTHS else one.provenance for one in gallery],
+        "picture": [None if one.picture is None else places[one.picture] for one in gallery],
+        "text": [one.text for one in gallery],
+    }

@@ -1,0 +1,80 @@
+"""The folder of a run: what its files are called, who may write there, its rounds read back."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+from datadefense.core.foreign import shown
+from datadefense.core.json_file import built, read_lines
+from datadefense.core.round_files import FileError
+from datadefense.core.storage import locked
+from datadefense.simulation.rounds import RoundRecord
+
+CONFIG, ROUNDS, SUMMARY = "config.toml", "rounds.jsonl", "summary.json"
+FLOOR, GALLERY, REPORT = "floor.json", "gallery.json", "report.html"
+CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
+
+
+def hold(folder: Path) -> ExitStack:
+    """Take a run's folder for this process alone, until the answer is closed or the process ends.
+
+    A folder that another process is at raises `FileError`, before anything there is read or
+    written: both would write its rounds.
+    """
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(folder, wait=False))
+        except (BlockingIOError, FileNotFoundError) as error:
+            raise FileError(f"another process is at the run in {folder}") from error
+        return held.pop_all()
+
+
+def hold_new(folder: Path) -> ExitStack:
+    """Take a folder for a new run, made if it is missing; `hold` says for how long.
+
+    One that holds a run already raises `FileError`. A folder that was made here and is still empty
+    when it is let go of is removed: no run was begun in it.
+    """
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    with hold(folder) as held:
+        held.callback(_remove_empty, made)
+        if (folder / CONFIG).exists():
+            raise FileError(f"{folder} holds a run already: resume it, or choose another --out")
+        return held.pop_all()
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    """Remove folders, the innermost first, up to one that is not empty."""
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
+
+
+def read_rounds(folder: Path) -> list[RoundRecord]:
+    """Return the rounds of a run; `rounds_so_far` says more."""
+    return rounds_so_far(folder)[0]
+
+
+def rounds_so_far(folder: Path) -> tuple[list[RoundRecord], bool]:
+    """Return the rounds of a run, and whether a last line was cut off, which is then left out.
+
+    Any other line that is not a round raises `FileError`.
+    """
+    return read_lines(folder / ROUNDS, "a round", _record, take_unended=True)
+
+
+def _record(values: Any) -> RoundRecord:
+    """Return the round that a line holds; ValueError if it holds none."""
+    record = built(RoundRecord, values)
+    columns = dict(record.evidence)
+    if record.weights is not None:
+        columns["weights"] = record.weights
+    for name, column in columns.items():
+        if len(column) != len(record.clients):
+            raise ValueError(
+                f"{shown(name, 60)} has {len(column)} values, expected one for each of "
+                f"{len(record.clients)} clients"
+            )
+    return record

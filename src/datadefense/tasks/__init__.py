@@ -1,0 +1,1 @@
+"""Tasks: model, data and backdoor of a federation."""
