@@ -1,1 +1,72 @@
-"""Attackers: what they train on, how they train, and when they come."""
+"""All attacks by name, and those that other packages bring."""
+
+from collections.abc import Mapping
+
+from datadefense.attacks.absent import Absent
+from datadefense.attacks.adaptive import Adaptive
+from datadefense.attacks.base import Attack, AttackContext, AttackerData, Sees, Threat
+from datadefense.attacks.black_box import BlackBox
+from datadefense.attacks.constrain import ConstrainAndScale
+from datadefense.attacks.data_poisoning import DataPoisoning
+from datadefense.attacks.dba import Dba
+from datadefense.attacks.drip import Drip
+from datadefense.attacks.idle import Idle
+from datadefense.attacks.lie import Lie
+from datadefense.attacks.neurotoxin import Neurotoxin
+from datadefense.attacks.oracle import Oracle
+from datadefense.attacks.pgd import Pgd, PgdReplacement
+from datadefense.attacks.poisoned_training import OwnTraining, PoisonedTraining
+from datadefense.core.registry import Registry
+
+ATTACKS: Mapping[str, type[Attack]] = {
+    attack.name: attack
+    for attack in (
+        DataPoisoning,
+        BlackBox,
+        Pgd,
+        PgdReplacement,
+        Neurotoxin,
+        Dba,
+        Lie,
+        ConstrainAndScale,
+        Adaptive,
+        Drip,
+        Oracle,
+        Idle,
+        Absent,
+    )
+}
+"""The attacks of this package."""
+
+REGISTRY: Registry[Attack] = Registry(
+    "attack",
+    Attack,  # type: ignore[type-abstract]
+    "datadefense.attacks",
+    ATTACKS,
+)
+"""Ours, those of installed packages, and ``module:Class``."""
+
+__all__ = [
+    "ATTACKS",
+    "REGISTRY",
+    "Absent",
+    "Adaptive",
+    "Attack",
+    "AttackContext",
+    "AttackerData",
+    "BlackBox",
+    "ConstrainAndScale",
+    "DataPoisoning",
+    "Dba",
+    "Drip",
+    "Idle",
+    "Lie",
+    "Neurotoxin",
+    "Oracle",
+    "OwnTraining",
+    "Pgd",
+    "PgdReplacement",
+    "PoisonedTraining",
+    "Sees",
+    "Threat",
+]

@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from datadefense.attacks.base import AttackContext, AttackerData, Twist
+from datadefense.attacks.base import AttackContext, AttackerData, Threat
+from datadefense.attacks.pgd import projector
+from datadefense.attacks.poisoned_training import OwnTraining
 from datadefense.core.examples import Examples
-from datadefense.core.local_training import Loss, Trainer, plain_loss
-from datadefense.core.settings import SettingsError, check_float, setting
+from datadefense.core.local_training import AfterStep, Loss, Trainer, plain_loss
+from datadefense.core.settings import SettingsError, check_float, check_int, setting
 from datadefense.kernels.sums import norms
 
 FLOOR = 0.1
@@ -19,20 +22,19 @@ LONGEST = 5.0
 """Length to which a gradient is cut."""
 
 
-def guess_on(trainer: Trainer, attacker_data: AttackerData) -> tuple[Examples, Examples]:
+def guess_on(trainer: Trainer, data: AttackerData) -> tuple[Examples, Examples]:
     """Return the guess of the defense set, clean and poisoned, where the trainer computes."""
-    if attacker_data.guess is None:
+    if data.guess is None:
         raise SettingsError("an attacker who knows the defense needs a guess of the defense set")
     clean, poison = (
-        Examples(one.inputs.to(trainer.device), one.labels.to(trainer.device))
-        for one in attacker_data.guess
+        Examples(one.inputs.to(trainer.device), one.labels.to(trainer.device)) for one in data.guess
     )
     return clean, poison
 
 
 @dataclass(frozen=True, slots=True)
-class KnowsTheDefense(Twist):
-    r"""Take as much of the backdoor in as the rule lets through, by a guess of the server's data.
+class Adaptive(OwnTraining):
+    r"""Train to look honest on a guess of the server's data: as much backdoor as is let through.
 
     .. math::
         L = L_{class} + w \left( \frac{[L_c(\phi) - L_c(\bar\phi)]_+}{L_c(\bar\phi) + 0.1}
@@ -48,30 +50,39 @@ class KnowsTheDefense(Twist):
     weight: float = setting(10.0, "weight w of looking honest")
     tolerance: float = setting(0.2, "share tau of the poison's loss that it dares to take off")
     reach: float = setting(1.5, "radius of its ball, in honest updates")
+    project_every: int = setting(10, "steps from one projection to the next")
+
+    name: ClassVar[str] = "adaptive"
+    threat: ClassVar[Threat] = Threat(
+        "the kind of defense, and data like the server's", trains_longer=True
+    )
+    revision: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
+        OwnTraining.__post_init__(self)
         check_float("weight", self.weight, minimum=0)
         check_float("tolerance", self.tolerance, minimum=0, maximum=1)
         check_float("reach", self.reach, above=0)
+        check_int("project_every", self.project_every, 1)
 
-    def holdings(self, attacker_data: AttackerData, ordinary: int) -> AttackerData:
+    def holdings(self, data: AttackerData, usual: int) -> AttackerData:
         """Keep a third of the poison as a guess of what the server holds."""
-        return attacker_data.with_guess()
+        return data.with_guess()
 
-    def radius(
-        self, trainer: Trainer, attacker_data: AttackerData, context: AttackContext
-    ) -> float | None:
-        """Return the greatest length that does not stand out: train honestly and measure."""
+    def after_step(
+        self, trainer: Trainer, data: AttackerData, context: AttackContext
+    ) -> AfterStep | None:
+        """Stay within the greatest length that does not stand out: train honestly and measure."""
         trainer.load(context.start)
         draw = context.generator("imitation")
-        trainer.train(context.training, attacker_data.clean, draw, augment=context.augment)
-        honest = torch.empty_like(context.start)
-        trainer.write_update(context.start, honest)
-        return self.reach * float(norms(honest[None])[0])
+        trainer.train(context.training, data.clean, draw, augment=context.augment)
+        honest = trainer.write_update(context.start, torch.empty_like(context.start))
+        radius = self.reach * float(norms(honest[None])[0])
+        return projector(trainer, context.start, radius, self.project_every)
 
-    def loss(self, trainer: Trainer, attacker_data: AttackerData, context: AttackContext) -> Loss:
+    def loss(self, trainer: Trainer, data: AttackerData, context: AttackContext) -> Loss:
         """Return the loss with the price of being noticed."""
-        clean, poison = guess_on(trainer, attacker_data)
+        clean, poison = guess_on(trainer, data)
         trainer.module.eval()
         with torch.no_grad():
             before_clean = cross_entropy(trainer.module(clean.inputs), clean.labels)

@@ -1,7 +1,7 @@
 """An attack: how a malicious client makes its update from what it holds and knows."""
 
+import enum
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from datadefense.attacks.collusion import Plot, View
 from datadefense.core.examples import Examples
 from datadefense.core.foreign import plain_integer
 from datadefense.core.gate import MOST_EXAMPLES
-from datadefense.core.local_training import Augment, Loss, Sgd, Trainer, plain_loss
+from datadefense.core.local_training import Augment, Sgd, Trainer
 from datadefense.core.rng import derive_seed, generator
 
 
@@ -31,6 +31,9 @@ class AttackContext:
         augment: what honest clients do to their inputs.
         seed: root of the attacker's randomness.
         first: the model before the first round, which whoever took part in it has seen.
+        clients: how many clients a round has.
+        rate_factor: what is left of the first round's step sizes (they may decay).
+        state: what the attack remembers; see `Attack.init`.
     """
 
     index: int
@@ -42,6 +45,14 @@ class AttackContext:
     augment: Augment | None
     seed: int
     first: Float[Tensor, " dim"]
+    clients: int
+    rate_factor: float = 1.0
+    state: Any = None
+
+    def own_training(self, epochs: int, learning_rate: float) -> Sgd:
+        """Return a training like that of honest clients, but for passes and step size."""
+        rate = learning_rate * self.rate_factor
+        return replace(self.training, epochs=epochs, learning_rate=rate)
 
     def generator(self, *name: str | int) -> torch.Generator:
         """Return a generator of this attacker in this round."""
@@ -81,40 +92,107 @@ class AttackerData:
         return self.clean.join(self.poison)
 
 
+class Sees(enum.Flag):
+    """What attackers are shown beside the global model and their own data; nothing by default."""
+
+    NOTHING = 0
+    HONEST_UPDATES = enum.auto()
+    """What the honest clients of the round send."""
+    RULE = enum.auto()
+    """The defense itself, to call it; not what it remembers or holds."""
+    SERVER = enum.auto()
+    """What the defense remembers, and the server's data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Threat:
+    """The threat model of an attack, for lists and tables.
+
+    Args:
+        knows: what the attacker must know, in a few words.
+        attackers: how many it takes in a round, at the least.
+        trains_longer: whether it takes more training than an honest client.
+        scales: whether it sends more than it trained.
+    """
+
+    knows: str = "own data"
+    attackers: int = 1
+    trains_longer: bool = False
+    scales: bool = False
+
+    def words(self) -> str:
+        """Return the threat model in one line.
+
+        >>> Threat("honest updates", 2, trains_longer=True).words()
+        'knows honest updates; 2 or more in a round; trains longer'
+        """
+        parts = [f"knows {self.knows}"]
+        parts += [f"{self.attackers} or more in a round"] if self.attackers > 1 else []
+        parts += ["trains longer"] if self.trains_longer else []
+        parts += ["scales its update"] if self.scales else []
+        return "; ".join(parts)
+
+
 class Attack(ABC):
-    """One way to make a malicious update. A subclass is a frozen dataclass of settings."""
+    """One way to make a malicious update. A subclass is a frozen dataclass: fields are settings.
+
+    What it remembers from round to round is in a state that ``init`` makes and ``remember`` renews,
+    once in each attacked round. It is saved in checkpoints, so it is made of frozen dataclasses,
+    tuples, dicts, tensors, numbers, texts and None.
+    """
 
     __slots__ = ()
     name: ClassVar[str]
+    threat: ClassVar[Threat] = Threat()
+    revision: ClassVar[int] = 1
+    """Raised when the code begins to give other updates: stored runs are then run again."""
 
     @abstractmethod
     def update(
-        self, trainer: Trainer, attacker_data: AttackerData, context: AttackContext
+        self, trainer: Trainer, data: AttackerData, context: AttackContext
     ) -> Float[Tensor, " dim"]:
-        """Return the update that is sent."""
+        """Return the update that is sent. ``trainer.layout`` has the names of the layers."""
 
-    def stand_ins(self, others: int) -> int:
+    def holdings(self, data: AttackerData, usual: int) -> AttackerData:
+        """Return what an attacker holds of the data, where an honest client has ``usual`` ones."""
+        return data
+
+    def sees(self) -> Sees:
+        """Return what attackers are shown when they agree on what they send (`agree`)."""
+        return Sees.NOTHING
+
+    def init(self, start: Float[Tensor, " dim"]) -> Any:
+        """Return the state before the first round; None: nothing is remembered."""
+        return None
+
+    def remember(
+        self, state: Any, sent: Float[Tensor, "attackers dim"], context: AttackContext
+    ) -> Any:
+        """Return the next state, after a round in which the attackers sent these updates."""
+        return state
+
+    def honest_trainings(self, others: int) -> int:
         """Return how many honest trainings of its own it wants to see, beside ``others`` clients.
 
         Never fewer for more others.
         """
         return 0
 
-    def collude(self, view: View) -> Plot | None:
-        """Return what a round's attackers agree to send, seeing it all; None: each its own."""
+    def agree(self, view: View) -> Plot | None:
+        """Return what a round's attackers agree to send; None: each its own."""
         return None
 
-    def num_examples(self, attacker_data: AttackerData) -> int:
+    def num_examples(self, data: AttackerData) -> int:
         """Return the number of examples that is claimed."""
-        return len(attacker_data.clean) + len(attacker_data.poison)
+        return len(data.clean) + len(data.poison)
 
-    def claim(self, attacker_data: AttackerData) -> Any:
+    def claim(self, data: AttackerData) -> Any:
         """Return what `num_examples` gives, or the exception it raises: it is for a gate to judge.
 
         An attacker may claim anything at all; see `counted`.
         """
         try:
-            return self.num_examples(attacker_data)
+            return self.num_examples(data)
         except Exception as error:
             return error
 
@@ -129,73 +207,17 @@ def counted(claim: Any) -> int:
     return number if number is not None and 1 <= number <= MOST_EXAMPLES else 0
 
 
-class Twist:
-    """What one attack does otherwise than plain poisoned training; override what differs.
-
-    Poisoned data, local training with its ball, schedule and twist are independent choices.
-    """
-
-    __slots__ = ()
-
-    def holdings(self, attacker_data: AttackerData, ordinary: int) -> AttackerData:
-        """Return what the attacker holds, where an honest client has ``ordinary`` examples."""
-        return attacker_data
-
-    def examples(self, attacker_data: AttackerData, context: AttackContext) -> Examples:
-        """Return what to train on."""
-        return attacker_data.mixed()
-
-    def radius(
-        self, trainer: Trainer, attacker_data: AttackerData, context: AttackContext
-    ) -> float | None:
-        """Return the radius of the ball to stay in; None: the attack's own, if it has one."""
-        return None
-
-    def loss(self, trainer: Trainer, attacker_data: AttackerData, context: AttackContext) -> Loss:
-        """Return what to descend; the module has the global parameters when this is called."""
-        return plain_loss
-
-    def before_step(self, trainer: Trainer, context: AttackContext) -> Callable[[], None] | None:
-        """Return what to do to the gradients before each step."""
-        return None
-
-    def finish(
-        self,
-        update: Float[Tensor, " dim"],
-        trainer: Trainer,
-        attacker_data: AttackerData,
-        context: AttackContext,
-    ) -> Float[Tensor, " dim"]:
-        """Return the update as it is sent, before any scaling."""
-        return update
-
-    def stand_ins(self, others: int) -> int:
-        """Return how many honest trainings of its own the attack wants to see."""
-        return 0
-
-    def collude(self, view: View) -> Plot | None:
-        """Return what the attackers of a round agree to send; None: each its own."""
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class Plain(Twist):
-    """No twist."""
-
-
 def imitation(
-    trainer: Trainer, attacker_data: AttackerData, context: AttackContext, number: int
+    trainer: Trainer, data: AttackerData, context: AttackContext, number: int
 ) -> Float[Tensor, " dim"]:
     """Return the update of an honest client that the attacker imitates.
 
     It trains as honest clients do, on a half of its clean examples; each number has another half.
     """
     draw = context.generator("imitation", number)
-    half = torch.randperm(len(attacker_data.clean), generator=draw)[
-        : max(1, len(attacker_data.clean) // 2)
-    ]
+    half = torch.randperm(len(data.clean), generator=draw)[: max(1, len(data.clean) // 2)]
     trainer.load(context.start)
-    trainer.train(context.training, attacker_data.clean.take(half), draw, augment=context.augment)
+    trainer.train(context.training, data.clean.take(half), draw, augment=context.augment)
     return trainer.write_update(context.start, torch.empty_like(context.start))
 
 

@@ -27,7 +27,8 @@ class CallableRule(Protocol):
 class View:
     """Everything that could be known when all have trained and the gate has seen nothing yet.
 
-    It is for the attack to look only at what its attackers are said to know.
+    What the attack does not declare (`Attack.sees`) is not there: honest rows are not a number, the
+    rule, its state and the server are None.
 
     Args:
         round: the clients that the gate will let pass, with what their training gave; of attackers
@@ -46,9 +47,9 @@ class View:
     attacks: Bool[Tensor, " clients"]
     stand_ins: Float[Tensor, "stand_ins dim"]
     first: Params
-    rule: CallableRule
+    rule: CallableRule | None
     state: Any
-    server: Server
+    server: Server | None
     guess: Callable[[], Server]
     own_loss: Callable[[Params], float]
 

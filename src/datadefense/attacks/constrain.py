@@ -1,20 +1,25 @@
 """Constrain-and-scale: a loss that also wants to look inconspicuous, then a scaled update."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from datadefense.attacks.base import AttackContext, AttackerData, Twist
+from datadefense.attacks.base import AttackContext, AttackerData, Threat
+from datadefense.attacks.poisoned_training import OwnTraining
 from datadefense.core.local_training import Loss, Trainer, plain_loss
 from datadefense.core.settings import check_float, setting
 
 
 @dataclass(frozen=True, slots=True)
-class ConstrainAndScale(Twist):
-    r"""Descend :math:`\alpha L_{class} + (1 - \alpha) \lVert \phi - \bar\phi \rVert^2`.
+class ConstrainAndScale(OwnTraining):
+    r"""A loss that also wants to stay close to the global model; scaled.
 
-    The scaling is ``replacement`` of the training that it is a twist of.
+    Descend :math:`\alpha L_{class} + (1 - \alpha) \lVert \phi - \bar\phi \rVert^2`.
+
+    The update is then scaled so that it replaces the model.
 
     Reference: Bagdasaryan et al., *How To Backdoor Federated Learning*, AISTATS 2020, with the
     distance as the anomaly to be kept small.
@@ -22,10 +27,16 @@ class ConstrainAndScale(Twist):
 
     alpha: float = setting(0.7, "share of the loss that is about the examples")
 
+    name: ClassVar[str] = "constrain-and-scale"
+    threat: ClassVar[Threat] = Threat(
+        "the round's number of examples", trains_longer=True, scales=True
+    )
+
     def __post_init__(self) -> None:
+        OwnTraining.__post_init__(self)
         check_float("alpha", self.alpha, above=0, maximum=1)
 
-    def loss(self, trainer: Trainer, attacker_data: AttackerData, context: AttackContext) -> Loss:
+    def loss(self, trainer: Trainer, data: AttackerData, context: AttackContext) -> Loss:
         """Return the mixed loss."""
         start = [tensor.detach().clone() for tensor in trainer.tensors]
 
@@ -36,3 +47,13 @@ class ConstrainAndScale(Twist):
             return self.alpha * plain_loss(module, inputs, labels) + (1 - self.alpha) * moved
 
         return mixed
+
+    def finish(
+        self,
+        update: Float[Tensor, " dim"],
+        trainer: Trainer,
+        data: AttackerData,
+        context: AttackContext,
+    ) -> Float[Tensor, " dim"]:
+        """Return the scaled update."""
+        return self.replacing(update, data, context)

@@ -1,26 +1,49 @@
-"""Distributed backdoor: each attacker stamps only a part of the trigger."""
+"""Dba backdoor: each attacker stamps only a part of the trigger."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from datadefense.attacks.base import AttackContext, AttackerData, Twist
+from jaxtyping import Float
+from torch import Tensor
+
+from datadefense.attacks.base import AttackContext, AttackerData, Threat
+from datadefense.attacks.poisoned_training import OwnTraining
 from datadefense.core.examples import Examples
+from datadefense.core.local_training import Trainer
 from datadefense.core.settings import SettingsError
 
 
 @dataclass(frozen=True, slots=True)
-class Distributed(Twist):
-    """Train on poison with one part of the trigger; success is measured with the whole of it.
+class Dba(OwnTraining):
+    """Each attacker stamps a part of the trigger; scaled.
+
+    Train on poison with one part of the trigger; success is measured with the whole of it.
 
     Attackers of a round take different parts, and one that comes alone takes the next part each
     time.
 
-    Reference: Xie et al., *DBA: Distributed Backdoor Attacks against Federated Learning*, ICLR
+    Reference: Xie et al., *DBA: Dba Backdoor Attacks against Federated Learning*, ICLR
     2020.
     """
 
-    def examples(self, attacker_data: AttackerData, context: AttackContext) -> Examples:
+    name: ClassVar[str] = "dba"
+    threat: ClassVar[Threat] = Threat(
+        "the round's number of examples", trains_longer=True, scales=True
+    )
+
+    def examples(self, data: AttackerData, context: AttackContext) -> Examples:
         """Return clean examples and those with this attacker's part."""
-        if not attacker_data.parts:
+        if not data.parts:
             raise SettingsError("dba needs a trigger that comes in parts: a trigger setup")
-        part = (context.attacker[0] + context.index - 1) % len(attacker_data.parts)
-        return attacker_data.clean.join(attacker_data.parts[part])
+        part = (context.attacker[0] + context.index - 1) % len(data.parts)
+        return data.clean.join(data.parts[part])
+
+    def finish(
+        self,
+        update: Float[Tensor, " dim"],
+        trainer: Trainer,
+        data: AttackerData,
+        context: AttackContext,
+    ) -> Float[Tensor, " dim"]:
+        """Return the scaled update."""
+        return self.replacing(update, data, context)

@@ -1,22 +1,23 @@
 """Drip: patient attackers who know the defense, its promise to hold included."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from datadefense.attacks.adaptive import FLOOR, KnowsTheDefense, guess_on
-from datadefense.attacks.base import AttackContext, AttackerData
+from datadefense.attacks.adaptive import FLOOR, Adaptive, guess_on
+from datadefense.attacks.base import AttackContext, AttackerData, Threat
 from datadefense.core.examples import Examples
 from datadefense.core.local_training import Loss, Trainer
 from datadefense.core.settings import check_float, setting
 
 
 @dataclass(frozen=True, slots=True)
-class Drip(KnowsTheDefense):
-    r"""Take in what a round forgives, and never know more of the poison than the hold allows.
+class Drip(Adaptive):
+    r"""Patient: adaptive in every round, and within the hold if it is told the slack.
 
-    To the loss of `KnowsTheDefense` a third price is added,
+    To the loss of `Adaptive` a third price is added,
 
     .. math:: w \frac{[S(\phi) - S(\phi_0) - \mathrm{slack}]_+}{S(\phi_0) + \mathrm{slack} + 0.1}
 
@@ -25,27 +26,32 @@ class Drip(KnowsTheDefense):
     `datadefense.defenses.datadefense.hold` limits. The other two prices are shares of a loss,
     about 1 where all is learned; this one is a share of what may be known, so that a step beyond
     the limit costs as much as the classes could gain by it. Below the limit it is 0 and the
-    attacker is `KnowsTheDefense`, as it is with a slack of 1. One that keeps its own model at the
+    attacker is `Adaptive`, as it is with a slack of 1. One that keeps its own model at the
     hold's slack has next to no backdoor to give: the hold has then done its work unseen.
     """
 
     slack: float = setting(1.0, "what it dares to know beyond the first model; 1: no limit")
 
+    name: ClassVar[str] = "drip"
+    threat: ClassVar[Threat] = Threat(
+        "the kind of defense, and data like the server's", trains_longer=True
+    )
+
     def __post_init__(self) -> None:
-        KnowsTheDefense.__post_init__(self)
+        Adaptive.__post_init__(self)
         check_float("slack", self.slack, minimum=0, maximum=1)
 
-    def loss(self, trainer: Trainer, attacker_data: AttackerData, context: AttackContext) -> Loss:
+    def loss(self, trainer: Trainer, data: AttackerData, context: AttackContext) -> Loss:
         """Return the loss with the price of being noticed in the round and over all rounds."""
         if self.slack >= 1:
-            return KnowsTheDefense.loss(self, trainer, attacker_data, context)
-        _, poison = guess_on(trainer, attacker_data)
+            return Adaptive.loss(self, trainer, data, context)
+        _, poison = guess_on(trainer, data)
         trainer.load(context.first)
         trainer.module.eval()
         with torch.no_grad():
             first = float(known(trainer.module, poison))
         trainer.load(context.start)
-        in_the_round = KnowsTheDefense.loss(self, trainer, attacker_data, context)
+        in_the_round = Adaptive.loss(self, trainer, data, context)
         limit = first + self.slack
 
         def patient(module: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:

@@ -1,19 +1,23 @@
 """Hardly move: no backdoor, but beside such clients the honest ones seem to go too far."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.attacks.base import AttackContext, AttackerData, Twist
+from datadefense.attacks.base import AttackContext, AttackerData, Threat
+from datadefense.attacks.poisoned_training import OwnTraining
 from datadefense.core.examples import Examples
 from datadefense.core.local_training import Trainer
 from datadefense.core.settings import check_float, setting
 
 
 @dataclass(frozen=True, slots=True)
-class HardlyMoves(Twist):
-    r"""Train honestly and send :math:`s \cdot u`, a small share of the update.
+class Idle(OwnTraining):
+    r"""Hardly move: no backdoor, but honest clients seem to go too far.
+
+    Train honestly and send :math:`s \cdot u`, a small share of the update.
 
     Who trusts what lies close to the released model, or close together, trusts these clients: the
     federation stops learning. Against a defense that is to keep backdoors out, the cheapest attack
@@ -22,18 +26,22 @@ class HardlyMoves(Twist):
 
     share: float = setting(0.001, "share s of the honest update that is sent")
 
+    name: ClassVar[str] = "idle"
+    threat: ClassVar[Threat] = Threat()
+
     def __post_init__(self) -> None:
+        OwnTraining.__post_init__(self)
         check_float("share", self.share, minimum=0, maximum=1)
 
-    def examples(self, attacker_data: AttackerData, context: AttackContext) -> Examples:
+    def examples(self, data: AttackerData, context: AttackContext) -> Examples:
         """Return the clean examples only."""
-        return attacker_data.clean
+        return data.clean
 
     def finish(
         self,
         update: Float[Tensor, " dim"],
         trainer: Trainer,
-        attacker_data: AttackerData,
+        data: AttackerData,
         context: AttackContext,
     ) -> Float[Tensor, " dim"]:
         """Return the share."""

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.attacks.base import AttackContext, AttackerData, Twist, imitation
+from datadefense.attacks.base import AttackContext, AttackerData, Threat, imitation
+from datadefense.attacks.poisoned_training import OwnTraining
 from datadefense.core.local_training import Trainer
 from datadefense.core.settings import check_float, check_int, setting
 
@@ -23,8 +25,10 @@ def largest_z(clients: int, attackers: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class LittleIsEnough(Twist):
-    r"""Clip the poisoned update, coordinate by coordinate, to :math:`\mu \pm z \sigma`.
+class Lie(OwnTraining):
+    r"""A little is enough: hide within the spread of honest updates.
+
+    Clip the poisoned update, coordinate by coordinate, to :math:`\mu \pm z \sigma`.
 
     Mean and deviation are those of honest updates, which the attacker guesses: it trains
     ``imitations`` honest clients on halves of its clean examples.
@@ -34,11 +38,13 @@ class LittleIsEnough(Twist):
 
     imitations: int = setting(4, "honest clients that the attacker imitates to learn the spread")
     z: float | None = setting(None, "standard deviations; none: from the size of the round")
-    clients: int = setting(10, "clients in a round, for z")
+
+    name: ClassVar[str] = "lie"
+    threat: ClassVar[Threat] = Threat("how large a round is", trains_longer=True)
 
     def __post_init__(self) -> None:
+        OwnTraining.__post_init__(self)
         check_int("imitations", self.imitations, 2)
-        check_int("clients", self.clients, 2)
         if self.z is not None:
             check_float("z", self.z, minimum=0)
 
@@ -46,16 +52,13 @@ class LittleIsEnough(Twist):
         self,
         update: Float[Tensor, " dim"],
         trainer: Trainer,
-        attacker_data: AttackerData,
+        data: AttackerData,
         context: AttackContext,
     ) -> Float[Tensor, " dim"]:
         """Return the update within the guessed spread."""
         honest = torch.stack(
-            [
-                imitation(trainer, attacker_data, context, number)
-                for number in range(self.imitations)
-            ]
+            [imitation(trainer, data, context, number) for number in range(self.imitations)]
         )
-        z = largest_z(self.clients, context.attacker[1]) if self.z is None else self.z
+        z = largest_z(context.clients, context.attacker[1]) if self.z is None else self.z
         middle, spread = honest.mean(0), honest.std(0)
         return torch.clamp(update, middle - z * spread, middle + z * spread)

@@ -2,16 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
-from datadefense.attacks.base import AttackContext, Twist
+from datadefense.attacks.base import AttackContext, Threat
+from datadefense.attacks.poisoned_training import OwnTraining
 from datadefense.core.local_training import Trainer
 from datadefense.core.settings import check_float, setting
 from datadefense.kernels.top import top_mask
 
 
 @dataclass(frozen=True, slots=True)
-class Neurotoxin(Twist):
-    r"""Zero the gradient where the last global update was greatest.
+class Neurotoxin(OwnTraining):
+    r"""Stay off the coordinates that honest clients use, so that the backdoor lasts.
+
+    Zero the gradient where the last global update was greatest.
 
     .. math:: g_i \leftarrow 0 \text{ for } i \in \mathrm{top}_k(|\bar\phi^{t-1} - \bar\phi^{t-2}|)
 
@@ -23,7 +27,11 @@ class Neurotoxin(Twist):
 
     top_fraction: float = setting(0.05, "share of the coordinates that is left alone")
 
+    name: ClassVar[str] = "neurotoxin"
+    threat: ClassVar[Threat] = Threat("the last two global models", trains_longer=True)
+
     def __post_init__(self) -> None:
+        OwnTraining.__post_init__(self)
         check_float("top_fraction", self.top_fraction, above=0, below=1)
 
     def before_step(self, trainer: Trainer, context: AttackContext) -> Callable[[], None] | None:

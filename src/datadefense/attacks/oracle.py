@@ -4,14 +4,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.attacks.base import AttackerData, Twist
+from datadefense.attacks.base import AttackerData, Sees, Threat
 from datadefense.attacks.collusion import Params, Plot, View
+from datadefense.attacks.poisoned_training import OwnTraining
 from datadefense.attacks.step_search import best_step, largest_step
 from datadefense.attacks.trial import Trial, guessed_trial, true_trial
 from datadefense.core.settings import check_choice, check_float, setting
@@ -24,8 +25,10 @@ FEWEST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class CallsTheDefense(Twist):
-    r"""Find the largest s for which the rule lets :math:`\mu + s\,b` through; send the best one.
+class Oracle(OwnTraining):
+    r"""Call the defense, and send the largest step towards the backdoor that gets weight.
+
+    Find the largest s for which the rule lets :math:`\mu + s\,b` through; send the best one.
 
     :math:`b = \bar u - \mu`: from the honest mean to the mean of what the attackers' own poisoned
     trainings gave. All attackers of a round send the same. They hold the same poison, so the mean
@@ -62,20 +65,34 @@ class CallsTheDefense(Twist):
     least_weight: float = setting(0.5, "weight that attackers want on average, in fair shares 1/n")
     longest_step: float = setting(30.0, "most that the backdoor's direction is multiplied by")
 
+    name: ClassVar[str] = "oracle"
+    threat: ClassVar[Threat] = Threat(
+        "the defense; by default its state, its data and the honest updates too", trains_longer=True
+    )
+
     def __post_init__(self) -> None:
+        OwnTraining.__post_init__(self)
         check_choice("knowledge", self.knowledge, LEVELS)
         check_float("least_weight", self.least_weight, above=0)
         check_float("longest_step", self.longest_step, above=0)
 
-    def holdings(self, attacker_data: AttackerData, ordinary: int) -> AttackerData:
+    def holdings(self, data: AttackerData, usual: int) -> AttackerData:
         """Keep a guess of what the server holds, where one is needed."""
-        return attacker_data.with_guess() if self.knowledge == "rule" else attacker_data
+        return data.with_guess() if self.knowledge == "rule" else data
 
-    def stand_ins(self, others: int) -> int:
+    def sees(self) -> Sees:
+        """Return what the level of knowledge stands for."""
+        return {
+            "nothing": Sees.NOTHING,
+            "rule": Sees.RULE,
+            "everything": Sees.HONEST_UPDATES | Sees.RULE | Sees.SERVER,
+        }[self.knowledge]
+
+    def honest_trainings(self, others: int) -> int:
         """Return as many as there are others, but two at the least; none if these can be seen."""
         return 0 if self.knowledge == "everything" else max(FEWEST, others)
 
-    def collude(self, view: View) -> Plot:
+    def agree(self, view: View) -> Plot:
         """Search for the step, and send it."""
         sees_all = self.knowledge == "everything"
         honest = view.round.updates[~view.attacks] if sees_all else view.stand_ins

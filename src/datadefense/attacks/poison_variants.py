@@ -18,16 +18,16 @@ LARGER = 14
 
 
 def other_poison(
-    view: str, held: Examples, stamped: AttackSet, plain: AttackSet | None, seed: int
+    view: str, held: Examples, seed: int, stamped: AttackSet, plain: AttackSet | None
 ) -> Examples:
     """Return the server's poison in another look.
 
     Args:
         view: ``recoloured``, ``larger`` or ``corner``; the last two need a trigger.
         held: the server's poison as it was dealt.
+        seed: root of the randomness of places.
         stamped: the attack set that it is from.
         plain: the same, row by row, without the trigger; None where the backdoor has none.
-        seed: root of the randomness of places.
     """
     if plain is None:
         if view != "recoloured":

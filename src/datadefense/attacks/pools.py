@@ -42,19 +42,15 @@ class PoolSizes:
     """How many examples each pool gets."""
 
     attacker: int = setting(100, "poisoned examples that the attacker trains on")
-    defense: int = setting(100, "poisoned examples in the server's defense set")
+    defense: int | None = setting(None, "poisoned examples for the server; none = all that is left")
     test: int | None = setting(None, "examples to measure the ASR on; none = all there are")
 
     def __post_init__(self) -> None:
         check_int("attacker", self.attacker, 1)
-        check_int("defense", self.defense, 0)
+        if self.defense is not None:
+            check_int("defense", self.defense, 0)
         if self.test is not None:
             check_int("test", self.test, 1)
-
-
-CIFAR_SIZES = PoolSizes(attacker=100)
-ARDIS_SIZES = PoolSizes(attacker=66)
-TWEET_SIZES = PoolSizes(attacker=60)
 
 
 def split_pools(
@@ -80,10 +76,11 @@ def split_pools(
         rest = order[ranks > ranks[len(attacker) - 1]]
         test = test[~torch.isin(attack_set.test_groups, attack_set.train_groups)]
     defense = rest[: sizes.defense]
-    if len(attacker) < sizes.attacker or (overlap == "none" and len(defense) < sizes.defense):
+    wanted = sizes.defense or 0
+    if len(attacker) < sizes.attacker or (overlap == "none" and len(defense) < wanted):
         raise ValueError(
             "the attack set must suffice: attacker + defense <= training examples in whole "
-            f"groups, got {sizes.attacker} + {sizes.defense} of {len(order)} examples in "
+            f"groups, got {sizes.attacker} + {wanted} of {len(order)} examples in "
             f"{int(ranks[-1]) + 1} groups"
         )
     if len(test) < (sizes.test or 1):

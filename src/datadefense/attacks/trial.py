@@ -11,6 +11,7 @@ from datadefense.attacks.collusion import CallableRule, Params, View
 from datadefense.core.gate import out_of_range
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
+from datadefense.core.settings import SettingsError
 from datadefense.kernels.memory import empty_matrix
 
 
@@ -47,6 +48,8 @@ class Trial:
 
 def true_trial(view: View) -> Trial:
     """Return the round as it will be."""
+    if view.rule is None or view.server is None:
+        raise SettingsError("an attacker who tries the true round must see rule and server")
     return Trial(view.rule, view.state, view.server, view.round, view.attacks)
 
 
@@ -56,6 +59,8 @@ def guessed_trial(view: View) -> Trial | None:
     The stand-ins claim as many examples as the others do on average: attackers know how many a
     round has in all. None if the rule cannot begin at such a server.
     """
+    if view.rule is None:
+        raise SettingsError("an attacker who calls the defense must see the rule")
     server = view.guess()
     try:
         state = view.rule.init(server, view.first)

@@ -72,11 +72,13 @@ def demo(
 
 @app.command()
 def run(
-    setup: Annotated[
-        str,
-        typer.Option("--task", "--setup", help="Task and backdoor; see `datadefense list setups`."),
-    ],
-    defense: Annotated[str, typer.Option(help="Name of a defense.")] = "fedavg",
+    task: Annotated[
+        str | None,
+        typer.Option("--task", "--setup", help="Task and backdoor; see `datadefense list tasks`."),
+    ] = None,
+    defense: Annotated[
+        str | None, typer.Option(help="Name of a defense (default: fedavg).")
+    ] = None,
     attack: Annotated[
         str | None, typer.Option(help="Name of an attack; see `datadefense list attacks`.")
     ] = None,
@@ -91,7 +93,7 @@ def run(
         Path | None,
         typer.Option(help="Folder of the server's defense set (default: one from the setup)."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Root of all randomness.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Root of all randomness (default: 0).")] = None,
     scale: Annotated[str, typer.Option(help="cpu (reduced) or paper.")] = "cpu",
     workers: Annotated[
         int | None, typer.Option(help="Processes that train clients (default: one a core).")
@@ -99,7 +101,10 @@ def run(
     device: Annotated[str, typer.Option(help="Where clients train: cpu, cuda, ...")] = "cpu",
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="key=value of the configuration, or defense.key=value."),
+        typer.Option("--set", help="part.key=value; see `datadefense list settings`."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Configuration as in a run's config.toml.")
     ] = None,
     log: Annotated[
         list[str] | None,
@@ -119,6 +124,7 @@ def run(
     ] = None,
 ) -> None:
     """Run an attack against a defense and store what happened."""
+    from datadefense.cli.wanted import Wanted
     from datadefense.core.settings import SettingsError, check_choice, read_pairs
 
     check_choice("engine", engine, ("builtin", "flower"))
@@ -129,16 +135,18 @@ def run(
 
     chosen: dict[str, object] = {"defense": defense, "attack": attack, "rounds": rounds}
     chosen |= {"seed": seed, "malicious": malicious}
-    chosen |= {"defense_folder": None if defense_set is None else str(defense_set.absolute())}
+    chosen |= {"server.folder": None if defense_set is None else str(defense_set.absolute())}
     changes = {key: str(value) for key, value in chosen.items() if value is not None}
-    changes |= read_pairs(set_ or [])
+    for key, text in read_pairs(set_ or []).items():
+        if key in changes:
+            raise SettingsError(f"{key} is given twice: as an option and by --set")
+        changes[key] = text
+    wanted = Wanted(task, scale, changes, config)
     if engine == "flower":
         from datadefense.cli.run_flower import run_on_flower
 
         run_on_flower(
-            setup,
-            scale,
-            changes,
+            wanted,
             out=out,
             data=data,
             workers=workers,
@@ -149,9 +157,7 @@ def run(
     _prepare(workers)
     from datadefense.cli.run import run_experiment
 
-    run_experiment(
-        setup, scale, changes, out=out, data=data, workers=workers, device=device, log=log or ()
-    )
+    run_experiment(wanted, out=out, data=data, workers=workers, device=device, log=log or ())
 
 
 @app.command()
@@ -178,7 +184,7 @@ def resume(
 
 @app.command()
 def warmup(
-    setup: Annotated[str, typer.Argument(help="Setup whose model is trained.")],
+    task: Annotated[str, typer.Argument(help="Task whose first model is trained.")],
     scale: Annotated[str, typer.Option(help="cpu (reduced) or paper.")] = "cpu",
     data: Annotated[
         Path | None, typer.Option(help="Folder with data sets (default: DATADEFENSE_DATA).")
@@ -187,11 +193,11 @@ def warmup(
         list[str] | None, typer.Option("--set", help="key=value of the configuration.")
     ] = None,
 ) -> None:
-    """Train the model that a setup's runs begin with, to its stated accuracy, and keep it."""
+    """Train the model that a task's runs begin with, to its stated accuracy, and keep it."""
     from datadefense.cli.run import warm_up
     from datadefense.core.settings import read_pairs
 
-    warm_up(setup, scale, read_pairs(set_ or []), data)
+    warm_up(task, scale, read_pairs(set_ or []), data)
 
 
 @app.command()
@@ -293,20 +299,42 @@ def data_import(
     import_files(name, source, target)
 
 
-@list_app.command("setups")
-def list_setups() -> None:
-    """Show the setups."""
-    from datadefense.cli.listing import print_setups
+@list_app.command("tasks")
+@list_app.command("setups", hidden=True)
+def list_tasks() -> None:
+    """Show the tasks."""
+    from datadefense.cli.listing import print_tasks
 
-    print_setups()
+    print_tasks()
 
 
 @list_app.command("attacks")
 def list_attacks() -> None:
-    """Show the attacks."""
+    """Show each attack with its threat model and settings."""
     from datadefense.cli.listing import print_attacks
 
     print_attacks()
+
+
+@list_app.command("schedules")
+def list_schedules() -> None:
+    """Show each schedule: who attacks when."""
+    from datadefense.cli.listing import print_schedules
+
+    print_schedules()
+
+
+@list_app.command("settings")
+def list_settings(
+    task: Annotated[str, typer.Option(help="Task of the run.")] = "digits-edge",
+    attack: Annotated[str | None, typer.Option(help="Attack of the run.")] = None,
+    defense: Annotated[str | None, typer.Option(help="Defense of the run.")] = None,
+    schedule: Annotated[str | None, typer.Option(help="Schedule of the run.")] = None,
+) -> None:
+    """Show every setting of a run by its key, with its value and what it is."""
+    from datadefense.cli.listing import print_settings
+
+    print_settings(task, attack, defense, schedule)
 
 
 @list_app.command("defenses")

@@ -7,11 +7,10 @@ from pathlib import Path
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.cli.opened_setup import Opened, first_model
+from datadefense.cli.opened_task import Opened, first_model
 from datadefense.core.predictor import Layout, predictor
 from datadefense.core.round_files import FileError, read_tensors
 from datadefense.core.settings import SettingsError, check_choice
-from datadefense.defense_sets.inputs import as_pixels_taken
 from datadefense.defense_sets.suggestions.models import Models
 from datadefense.runs.final_model import run_model
 
@@ -36,16 +35,16 @@ class ModelPlaces:
         check_choice("sends", self.sends, ("models", "updates"))
         if self.suspect is None:
             raise SettingsError("this method compares models: --suspect names a run or a file")
-        module = opened.material.module
+        module = opened.data.module
         layout = Layout.of_module(module)
         trusted = first_model(opened) if self.trusted is None else read_params(self.trusted, layout)
         suspect = read_params(self.suspect, layout)
         if self.sends == "updates":
             suspect = trusted + suspect
-        predict, like = predictor(module, layout), opened.material.test.inputs
+        predict = predictor(module, layout)
 
         def of(params: Float[Tensor, " dim"]) -> Callable[[Tensor], Tensor]:
-            return lambda kept: predict(params, as_pixels_taken(kept, like))
+            return lambda kept: predict(params, opened.data.as_input(kept))
 
         return Models(of(suspect), of(trusted))
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from rich.table import Table
 from torch import Tensor
 
-from datadefense.cli.opened_setup import Chosen, Opened, first_model, open_setup, say, tally
+from datadefense.cli.opened_task import Chosen, Opened, first_model, open_task, say, tally
 from datadefense.cli.plain_console import plain_console
 from datadefense.core.features import penultimate
 from datadefense.core.foreign import sanitize
@@ -31,14 +31,14 @@ def show(folder: Path, chosen: Chosen, out: Path | None) -> None:
     source = read_defense_folder(folder)
     scores: Tensor | None = None
     texts: list[str] | None = None
-    if chosen.setup is not None:
-        opened = open_setup(chosen)
+    if chosen.task is not None:
+        opened = open_task(chosen)
         inputs = opened.inputs(source, folder)
-        for problem in odd_labels(source, classes(opened.material)):
+        for problem in odd_labels(source, classes(opened.data)):
             raise DataError(f"{folder}: {problem}")
         scores = _gamma(source, inputs, opened)
-        if source.kind == "tokens" and opened.material.vocabulary is not None:
-            texts = opened.material.vocabulary.decode(inputs)
+        if source.kind == "tokens" and opened.data.vocabulary is not None:
+            texts = opened.data.vocabulary.decode(inputs)
     page = out or folder / "sheet.html"
     page.parent.mkdir(parents=True, exist_ok=True)
     write_text(page, render(source, folder, scores, texts))
@@ -58,9 +58,9 @@ def mark(folder: Path, ids: list[str], clean: bool, note: str | None) -> None:
 
 def check(folder: Path, chosen: Chosen) -> None:
     """Print what is wrong with a set and what is doubtful; exit with 1 if anything is wrong."""
-    source, opened = read_defense_folder(folder), open_setup(chosen)
+    source, opened = read_defense_folder(folder), open_task(chosen)
     inputs = opened.inputs(source, folder)
-    errors, warnings = problems(source, inputs, opened.material, opened.experiment.setup)
+    errors, warnings = problems(source, inputs, opened.data, opened.experiment.name_of("task"))
     for problem in errors:
         say(f"error: {problem}")
     for doubt in warnings:
@@ -72,7 +72,7 @@ def check(folder: Path, chosen: Chosen) -> None:
 
 def _gamma(source: DefenseSetSource, inputs: Tensor, opened: Opened) -> Float[Tensor, " examples"]:
     """Return gamma as the learned form has it before the first round of the setup."""
-    module = opened.material.module
+    module = opened.data.module
     layout = Layout.of_module(module)
     start = first_model(opened)
     module.load_state_dict(layout.unflatten(start), strict=False)

@@ -47,7 +47,7 @@ def set_build(
 ) -> None:
     """Make a defense set from a setup, or from a data set and suspect images."""
     from datadefense.cli.defense_set_build import Wanted, build
-    from datadefense.cli.opened_setup import Chosen
+    from datadefense.cli.opened_task import Chosen
 
     wanted = Wanted(size, poison_share, known_clean, dataset, suspects, label, clean)
     build(out, Chosen(setup, scale, seed, tuple(set_ or ()), data), wanted)
@@ -101,7 +101,7 @@ def set_suggest(
     """Make a defense set when no poison was seen: from clean examples, a log or a suspect model."""
     from datadefense.cli.compared_models import ModelPlaces
     from datadefense.cli.defense_set_suggest import Asked, suggest
-    from datadefense.cli.opened_setup import Chosen
+    from datadefense.cli.opened_task import Chosen
 
     asked = Asked(
         method=method,
@@ -131,7 +131,7 @@ def set_show(
 ) -> None:
     """Count examples and write a contact sheet; with --setup, the strangest come first."""
     from datadefense.cli.defense_set import show
-    from datadefense.cli.opened_setup import Chosen
+    from datadefense.cli.opened_task import Chosen
 
     show(folder, Chosen(setup, scale, seed, tuple(set_ or ()), data), out)
 
@@ -162,6 +162,6 @@ def set_check(
 ) -> None:
     """Look for doubles, wrong labels, too few marks and overlap with test data."""
     from datadefense.cli.defense_set import check
-    from datadefense.cli.opened_setup import Chosen
+    from datadefense.cli.opened_task import Chosen
 
     check(folder, Chosen(setup, scale, seed, tuple(set_ or ()), data))

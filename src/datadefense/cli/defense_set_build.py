@@ -7,14 +7,13 @@ import torch
 
 from datadefense.cli.defense_set_parts import SHARE, SIZE, fresh, fresh_rows, join
 from datadefense.cli.image_folder import read_images
-from datadefense.cli.opened_setup import Chosen, open_setup, say, tally
+from datadefense.cli.opened_task import Chosen, open_task, say, tally
 from datadefense.core.examples import Examples
 from datadefense.core.rng import generator
 from datadefense.core.settings import SettingsError, check_float, check_int
 from datadefense.data.catalog import find_dataset, load_images
 from datadefense.defense_sets.checks import held_out
-from datadefense.defense_sets.folder import DefenseSetSource, write_defense_folder
-from datadefense.runs.build import POISONED
+from datadefense.defense_sets.folder import POISONED, DefenseSetSource, write_defense_folder
 
 CLEAN_BESIDE = 400
 """Clean examples beside suspects: with a hundred of these, the paper's 500."""
@@ -35,18 +34,18 @@ class Wanted:
 
 def build(out: Path, chosen: Chosen, wanted: Wanted) -> None:
     """Write a new defense set, from a setup or from a data set and suspects."""
-    if (chosen.setup is None) == (wanted.dataset is None):
+    if (chosen.task is None) == (wanted.dataset is None):
         raise SettingsError("give either --setup, or --dataset with --suspects and --label")
     kind, foreign = (
         ("--dataset", {"--size": wanted.size, "--poison-share": wanted.poison_share})
-        if chosen.setup is None
+        if chosen.task is None
         else ("--setup", {"--suspects": wanted.suspects, "--label": wanted.label,
                           "--clean": wanted.clean})
     )  # fmt: skip
     if odd := [name for name, value in foreign.items() if value is not None]:
         raise SettingsError(f"{odd[0]} does not go with {kind}")
     check_int("known-clean", wanted.known_clean or 0, 0)
-    make = _from_suspects if chosen.setup is None else _from_setup
+    make = _from_suspects if chosen.task is None else _from_setup
     source = make(chosen, wanted)
     write_defense_folder(source, out)
     say(f"wrote {out}: {tally(source)}")
@@ -61,10 +60,10 @@ def _from_setup(chosen: Chosen, wanted: Wanted) -> DefenseSetSource:
     share = SHARE if wanted.poison_share is None else wanted.poison_share
     check_float("poison-share", share, minimum=0, below=1)
     check_int("size", SIZE if wanted.size is None else wanted.size, 1)
-    opened = open_setup(chosen)
-    held = list(held_out(opened.material).values())
-    clean = fresh(opened.material.server_clean, held)
-    poison = fresh(opened.material.server_poison, [*held, clean.inputs])
+    opened = open_task(chosen)
+    held = list(held_out(opened.data).values())
+    clean = fresh(opened.data.server_clean, held, opened.data)
+    poison = fresh(opened.data.server_poison, [*held, clean.inputs], opened.data)
 
     def fits(total: int) -> bool:
         return round(share * total) <= len(poison) and total - round(share * total) <= len(clean)
@@ -73,7 +72,7 @@ def _from_setup(chosen: Chosen, wanted: Wanted) -> DefenseSetSource:
     size = min(SIZE, most) if wanted.size is None else wanted.size
     if not fits(size):
         raise SettingsError(
-            f"size must be <= {most} at poison-share {share:g}, got {size}: {chosen.setup} has "
+            f"size must be <= {most} at poison-share {share:g}, got {size}: {chosen.task} has "
             f"{len(clean)} clean and {len(poison)} poisoned examples for its server"
         )
     draw, bad = generator(opened.experiment.seed, "defense set"), round(share * size)
@@ -82,7 +81,7 @@ def _from_setup(chosen: Chosen, wanted: Wanted) -> DefenseSetSource:
         poison.take(torch.randperm(len(poison), generator=draw)[:bad].sort().values),
         (POISONED,) * bad,
         known=wanted.known_clean,
-        trusted=str(chosen.setup),
+        trusted=str(chosen.task),
         order=torch.arange(size),
     )
 

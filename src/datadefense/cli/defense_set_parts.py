@@ -9,9 +9,8 @@ from torch import Tensor
 from datadefense.core.content import content_keys
 from datadefense.core.examples import Examples
 from datadefense.core.settings import check_float
-from datadefense.defense_sets.folder import DefenseSetSource
-from datadefense.defense_sets.inputs import as_kept
-from datadefense.runs.build import CLEAN
+from datadefense.defense_sets.folder import CLEAN, DefenseSetSource
+from datadefense.tasks.base import TaskData
 
 SIZE, SHARE = 500, 0.2
 """The paper's defense set: 500 examples, a fifth poisoned and a fifth known to be clean."""
@@ -41,9 +40,11 @@ def join(
     )
 
 
-def fresh(examples: Examples, others: Sequence[Tensor]) -> Examples:
+def fresh(
+    examples: Examples, others: Sequence[Tensor], data: TaskData | None = None
+) -> Examples:
     """Return examples as a folder keeps them, each once, without those that ``others`` have."""
-    kept = as_kept(examples.inputs)
+    kept = examples.inputs if data is None else data.as_stored(examples.inputs)
     rows = fresh_rows(kept, others)
     return Examples(kept[rows], examples.labels[rows])
 

@@ -8,14 +8,13 @@ import torch
 
 from datadefense.cli.compared_models import ModelPlaces
 from datadefense.cli.defense_set_parts import SHARE, SIZE, fresh, fresh_rows, join
-from datadefense.cli.opened_setup import Chosen, open_setup, say, tally
-from datadefense.cli.suggest_methods import METHODS, AttackContext, Method
+from datadefense.cli.opened_task import Chosen, open_task, say, tally
+from datadefense.cli.suggest_methods import METHODS, Method, SuggestionContext
 from datadefense.core.examples import Examples
 from datadefense.core.rng import generator
 from datadefense.core.settings import SettingsError, check_choice, check_float, check_int
 from datadefense.defense_sets.checks import classes, held_out
 from datadefense.defense_sets.folder import refuse_existing, write_defense_folder
-from datadefense.defense_sets.inputs import as_kept
 from datadefense.defense_sets.suggested_poison import spare_examples
 from datadefense.defense_sets.suggestions.inversion import Search
 
@@ -56,22 +55,22 @@ def suggest(out: Path, chosen: Chosen, asked: Asked) -> None:
     """Write a set of clean examples, some of them marked, and candidates, which are not."""
     method = asked.check()
     refuse_existing(out)
-    opened = open_setup(chosen)
-    material, seed = opened.material, opened.experiment.seed
-    labels = range(classes(material))
+    opened = open_task(chosen)
+    data, seed = opened.data, opened.experiment.seed
+    labels = range(classes(data))
     for name, given in (("from", asked.sources), ("to", asked.targets)):
         for one in given:
             check_float(name, one, minimum=0, maximum=labels[-1])
-    held = list(held_out(material).values())
-    clean = fresh(material.server_clean, held)
+    held = list(held_out(data).values())
+    clean = fresh(data.server_clean, held, data)
     size = min(SIZE, int(len(clean) / (1 - asked.share))) if asked.size is None else asked.size
     count = max(1, round(asked.share * size))
     check_float("size less its candidates", size - count, minimum=1, maximum=len(clean))
-    spare = spare_examples(material, seed)
+    spare = spare_examples(data, seed)
     made = method.run(
-        AttackContext(
+        SuggestionContext(
             opened=opened,
-            spare=Examples(as_kept(spare.inputs), spare.labels),
+            spare=Examples(data.as_stored(spare.inputs), spare.labels),
             sources=asked.sources or None,
             targets=asked.targets or tuple(labels),
             count=count,
@@ -92,7 +91,7 @@ def suggest(out: Path, chosen: Chosen, asked: Asked) -> None:
         candidates,
         tuple(f"suggested: {asked.method}, {made.origins[row]}" for row in rows.tolist()),
         known=asked.known_clean,
-        trusted=str(chosen.setup),
+        trusted=str(chosen.task),
         order=torch.arange(len(beside) + len(rows)),
     )
     write_defense_folder(source, out)

@@ -14,7 +14,7 @@ from datadefense.core.settings import read_pairs
 from datadefense.core.storage import write_text
 from datadefense.report.page import write_page
 from datadefense.report.reader import read_run
-from datadefense.runs.presets import experiment
+from datadefense.runs.configure import configure
 from datadefense.runs.run import start
 from datadefense.runs.summary import Summary
 from datadefense.runs.tables import HEADINGS, Compared, cells, markdown
@@ -42,12 +42,12 @@ def run_demo(
     folder = out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
     changes = read_pairs(pairs)
     wanted = [
-        experiment("digits-edge", "cpu", {**_attack(changes), "defense": name, "seed": str(seed)})
+        configure("digits-edge", "cpu", {**_attack(changes), "defense": name, "seed": str(seed)})
         for name in defenses
     ]
     runs: list[Compared] = []
     for configured in wanted:
-        name = configured.defense
+        name = configured.name_of("defense")
         console.print(name, style="bold", highlight=False)
         run = start(configured, folder / name)
         summary = see_through(run, workers, "cpu")
@@ -66,7 +66,7 @@ def run_demo(
 
 def _attack(changes: Mapping[str, str]) -> dict[str, str]:
     """Return the changes with the demo's attack; a schedule of the caller's replaces its pool."""
-    own = {"schedule", "pool"} & set(changes)
+    own = [key for key in changes if key.startswith("schedule")]
     return {**(ATTACK if not own else {"attack": ATTACK["attack"]}), **changes}
 
 

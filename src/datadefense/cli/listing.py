@@ -1,55 +1,87 @@
 """``datadefense list``: the registries as tables."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
+from datadefense import attacks, schedules, tasks
+from datadefense.attacks.base import Attack
 from datadefense.cli.plain_console import plain_console
-from datadefense.core.defense import Defense
+from datadefense.core.registry import about
 from datadefense.defenses import available
-from datadefense.runs.attack_kinds import ATTACKS
-from datadefense.runs.presets import SETUPS
+from datadefense.runs.config import NONE, ORDER
+from datadefense.runs.configure import configure
 
 
 def print_defenses() -> None:
     """Print one block a defense: name, what it does, settings with defaults."""
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column(no_wrap=True, style="bold")
-    table.add_column()
-    for name, defense in available().items():
-        table.add_row(name, _first_line(defense))
-        for setting in _settings(defense):
-            about = setting.metadata.get("help", "")
-            value = "" if setting.default is dataclasses.MISSING else f"={setting.default}"
-            table.add_row("", Text.assemble((f"{setting.name}{value}", "cyan"), f"  {about}"))
-    plain_console().print(table)
-
-
-def print_setups() -> None:
-    """Print one row a setup."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in ("setup", "scale", "data", "model", "clients", "a round", "rounds"):
-        table.add_column(column, no_wrap=column == "setup")
-    for name, scales in SETUPS.items():
-        for scale, one in scales.items():
-            numbers = (one.clients, one.clients_per_round, one.rounds)
-            table.add_row(name, scale, one.dataset, one.model, *map(str, numbers))
-    plain_console().print(table)
+    _print_plugins((name, cls, about(cls)) for name, cls in available().items())
 
 
 def print_attacks() -> None:
-    """Print one row an attack."""
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    for name, kind in ATTACKS.items():
-        table.add_row(name, kind.about)
+    """Print one block an attack: name, what it does, its threat model, settings with defaults."""
+    rows = [(NONE, object, "nobody attacks")]
+    rows += [(name, cls, _of_attack(cls)) for name, cls in attacks.REGISTRY.available().items()]
+    _print_plugins(rows)
+
+
+def print_schedules() -> None:
+    """Print one block a schedule."""
+    found = schedules.REGISTRY.available()
+    _print_plugins((name, cls, about(cls)) for name, cls in found.items())
+
+
+def print_tasks() -> None:
+    """Print one block a task, and its numbers at each scale."""
+    found = tasks.REGISTRY.available()
+    _print_plugins((name, cls, about(cls)) for name, cls in found.items())
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("task", "scale", "clients", "a round", "rounds"):
+        table.add_column(column, no_wrap=True)
+    for name, cls in found.items():
+        for scale in cls.presets:
+            federation = configure(name, scale, {}).federation
+            numbers = (federation.clients, federation.clients_per_round, federation.rounds)
+            table.add_row(name, scale, *map(str, numbers))
     plain_console().print(table)
 
 
-def _settings(defense: Any) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(defense) if dataclasses.is_dataclass(defense) else ()
+def print_settings(
+    task: str, attack: str | None, defense: str | None, schedule: str | None
+) -> None:
+    """Print every setting of an experiment by its key, with its value and what it is."""
+    chosen = {"attack": attack, "defense": defense, "schedule": schedule}
+    experiment = configure(task, "cpu", {k: v for k, v in chosen.items() if v is not None})
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("setting", "value", "what it is"):
+        table.add_column(column, no_wrap=column == "setting")
+    for part in ORDER:
+        value = getattr(experiment, part)
+        for setting in _settings(value):
+            text = str(getattr(value, setting.name)).lower()
+            table.add_row(f"{part}.{setting.name}", text, setting.metadata.get("help", ""))
+    plain_console().print(table)
 
 
-def _first_line(defense: type[Defense[Any]]) -> str:
-    return (defense.__doc__ or "").strip().partition("\n")[0]
+def _print_plugins(rows: Iterable[tuple[str, type[Any], str]]) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column()
+    for name, cls, words in rows:
+        table.add_row(name, words)
+        for setting in _settings(cls):
+            help_text = setting.metadata.get("help", "")
+            value = "" if setting.default is dataclasses.MISSING else f"={setting.default}"
+            table.add_row("", Text.assemble((f"{setting.name}{value}", "cyan"), f"  {help_text}"))
+    plain_console().print(table)
+
+
+def _of_attack(cls: type[Attack]) -> str:
+    return f"{about(cls)} [{cls.threat.words()}]"
+
+
+def _settings(plugin: Any) -> tuple["dataclasses.Field[Any]", ...]:
+    return dataclasses.fields(plugin) if dataclasses.is_dataclass(plugin) else ()

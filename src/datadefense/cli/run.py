@@ -15,13 +15,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from datadefense.cli.plain_console import plain_console
 from datadefense.cli.trackers import check, tracked
+from datadefense.cli.wanted import Wanted
 from datadefense.cli.warnings_shown import warnings_shown
 from datadefense.core.settings import SettingsError, check_int
 from datadefense.data.cache import cache_folder
 from datadefense.report.page import write_run_page
-from datadefense.runs.build import gather
+from datadefense.runs.build import load_data
 from datadefense.runs.config import Experiment
-from datadefense.runs.presets import experiment
+from datadefense.runs.configure import configure
 from datadefense.runs.run import Run, resume, start
 from datadefense.runs.summary import Summary, seconds_in_all
 from datadefense.runs.warm_start import Report, warm_start
@@ -30,9 +31,7 @@ from datadefense.simulation.rounds import RoundRecord
 
 
 def run_experiment(
-    setup: str,
-    scale: str,
-    changes: Mapping[str, str],
+    wanted: Wanted,
     *,
     out: Path | None,
     data: Path | None,
@@ -44,7 +43,7 @@ def run_experiment(
     _check_means(workers, device)
     check(log)
     torch.set_num_threads(1)
-    configured = experiment(setup, scale, changes)
+    configured = wanted.experiment()
     folder = out or new_folder(configured)
     with warnings_shown("datadefense.runs", "datadefense.defense_sets"):
         with _warm_start_display(configured) as report:
@@ -55,7 +54,8 @@ def run_experiment(
 
 def new_folder(configured: Experiment) -> Path:
     """Return where a run goes that was given no place: named after what it is and when."""
-    name = f"{configured.setup}-{configured.attack}-{configured.defense}-{configured.seed}"
+    parts = [configured.name_of(part) for part in ("task", "attack", "defense")]
+    name = "-".join([*parts, str(configured.seed)]).replace(":", ".").replace("/", ".")
     return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
@@ -76,15 +76,15 @@ def resume_experiment(
             see_through(run, workers, device, tell)
 
 
-def warm_up(setup: str, scale: str, changes: Mapping[str, str], data: Path | None) -> None:
+def warm_up(task: str, scale: str, changes: Mapping[str, str], data: Path | None) -> None:
     """Train a setup's warm start unless it is there, showing how far it is."""
     torch.set_num_threads(1)
-    configured = experiment(setup, scale, changes)
-    material = gather(configured, data)
+    configured = configure(task, scale, changes)
+    loaded = load_data(configured, data)
     with _warm_start_display(configured) as report:
-        warm_start(configured, material, cache_folder(), report)
+        warm_start(configured.warm, loaded, cache_folder(), report)
     plain_console().print(
-        f"{setup} begins at {configured.warm_accuracy_percent:.1f} %: kept in {cache_folder()}",
+        f"the first model of {task} is kept in {cache_folder()}",
         highlight=False,
         soft_wrap=True,
     )
@@ -107,7 +107,7 @@ def _check_means(workers: int | None, device: str) -> None:
 def _warm_start_display(configured: Experiment) -> Iterator[Report]:
     """Show how far a warm start is; nothing is shown until one is under way."""
     console = plain_console()
-    wanted = configured.warm_accuracy_percent
+    wanted = configured.warm.accuracy_percent
     bar = Progress(
         TextColumn("warm start"),
         BarColumn(),
@@ -116,12 +116,15 @@ def _warm_start_display(configured: Experiment) -> Iterator[Report]:
         console=console,
         disable=not console.is_terminal,
     )
-    task = bar.add_task("", total=wanted)
+    total = float(configured.warm.epochs) if wanted is None else wanted
+    task = bar.add_task("", total=total)
 
     def show(epochs: float, accuracy: float) -> None:
-        text = f"{accuracy:.1f} of {wanted:.1f} % after {epochs:.2f} epochs"
+        of = "" if wanted is None else f" of {wanted:.1f}"
+        text = f"{accuracy:.1f}{of} % after {epochs:.2f} epochs"
         bar.start()
-        bar.update(task, completed=min(accuracy, wanted), description=text)
+        done = epochs if wanted is None else accuracy
+        bar.update(task, completed=min(done, total), description=text)
         if not console.is_terminal:
             console.print(f"warm start  {text}", highlight=False)
 

@@ -3,20 +3,18 @@
 import importlib.util
 import os
 import re
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 from datadefense.cli.plain_console import plain_console
 from datadefense.cli.run import new_folder, print_summary
+from datadefense.cli.wanted import Wanted
 from datadefense.core.json_file import built, read_json
 from datadefense.core.round_files import FileError
 from datadefense.core.settings import SettingsError
 from datadefense.data.folder import data_folder
-from datadefense.defense_sets.pinning import pinned
-from datadefense.defenses import create
+from datadefense.runs.config import pinned
 from datadefense.runs.files import CONFIG, SUMMARY
-from datadefense.runs.presets import experiment
 from datadefense.runs.summary import Summary
 
 TOLD = re.compile(r"INFO *:\s+(round \d+/\d+.*)")
@@ -24,9 +22,7 @@ TOLD = re.compile(r"INFO *:\s+(round \d+/\d+.*)")
 
 
 def run_on_flower(
-    setup: str,
-    scale: str,
-    changes: Mapping[str, str],
+    wanted: Wanted,
     *,
     out: Path | None,
     data: Path | None,
@@ -43,9 +39,8 @@ def run_on_flower(
         )
     from datadefense.flower.engine.launch import Deployment, run_app  # noqa: PLC0415 - an extra
 
-    configured = pinned(experiment(setup, scale, changes))
-    defense = create(configured.defense, configured.defense_settings)
-    defense.check_clients(configured.clients_per_round)
+    configured = pinned(wanted.experiment())
+    configured.defense.check_clients(configured.federation.clients_per_round)
     folder = out or new_folder(configured)
     if (folder / CONFIG).exists():
         raise FileError(f"{folder} holds a run already: resume it, or choose another --out")

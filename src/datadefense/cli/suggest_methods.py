@@ -9,11 +9,10 @@ from torch import Tensor
 
 from datadefense.cli.compared_models import ModelPlaces
 from datadefense.cli.image_folder import read_images
-from datadefense.cli.opened_setup import Opened, say
+from datadefense.cli.opened_task import Opened, say
 from datadefense.core.examples import Examples
 from datadefense.core.settings import SettingsError
 from datadefense.defense_sets.folder import EXAMPLES, read_defense_folder
-from datadefense.defense_sets.inputs import as_kept
 from datadefense.defense_sets.suggested_poison import Suggest
 from datadefense.defense_sets.suggestions.candidates import Candidates
 from datadefense.defense_sets.suggestions.disagreement import disagreement
@@ -35,7 +34,7 @@ TRIED = 400
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AttackContext:
+class SuggestionContext:
     """What a method works with.
 
     Args:
@@ -84,23 +83,23 @@ class AttackContext:
 class Method:
     """A method, and which options it has a use for."""
 
-    run: Callable[[AttackContext], Candidates]
+    run: Callable[[SuggestionContext], Candidates]
     models: bool = False
     inputs: bool = False
     search: bool = False
 
 
-def by_disagreement(context: AttackContext) -> Candidates:
+def by_disagreement(context: SuggestionContext) -> Candidates:
     """Return inputs that the suspect model has turned, from a folder or from the setup's server."""
     opened, folder = context.opened, context.inputs
     if folder is None:
-        found = as_kept(opened.material.server_poison.inputs)
+        found = opened.data.as_stored(opened.data.server_poison.inputs)
         seen = torch.cat([context.spare.inputs[:LOGGED], found])
     elif (folder / EXAMPLES).exists():
-        seen = as_kept(opened.inputs(read_defense_folder(folder), folder))
+        seen = opened.data.as_stored(opened.inputs(read_defense_folder(folder), folder))
     else:
         check_images(context.spare.inputs, "a folder of images")
-        seen = read_images(folder, context.spare.inputs, opened.experiment.setup)[1]
+        seen = read_images(folder, context.spare.inputs, opened.experiment.name_of("task"))[1]
     suspect, trusted = context.places.compared(opened).logits(seen)
     return disagreement(
         seen,
@@ -112,13 +111,13 @@ def by_disagreement(context: AttackContext) -> Candidates:
     )
 
 
-def by_inversion(context: AttackContext) -> Candidates:
+def by_inversion(context: SuggestionContext) -> Candidates:
     """Return clean examples with the patch or the word that was found."""
-    words = context.opened.material.vocabulary is not None
+    words = context.opened.data.vocabulary is not None
     return _by_word(context) if words else _by_patch(context)
 
 
-def _by_patch(context: AttackContext) -> Candidates:
+def _by_patch(context: SuggestionContext) -> Candidates:
     models = context.places.compared(context.opened)
     patches = [
         invert(context.of_others(target), target, models, context.draw, context.search)
@@ -145,8 +144,8 @@ def _by_patch(context: AttackContext) -> Candidates:
     return Candidates(Examples(inputs, plain.examples.labels), origins)
 
 
-def _by_word(context: AttackContext) -> Candidates:
-    vocabulary = context.opened.material.vocabulary
+def _by_word(context: SuggestionContext) -> Candidates:
+    vocabulary = context.opened.data.vocabulary
     models = context.places.compared(context.opened)
     names = () if vocabulary is None else vocabulary.words
     first = 0 if vocabulary is None else len(vocabulary) - len(names)

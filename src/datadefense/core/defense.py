@@ -50,6 +50,8 @@ class Defense(ABC, Generic[StateT]):
     __slots__ = ()
     name: ClassVar[str]
     promises: ClassVar[Promise] = Promise.NONE
+    revision: ClassVar[int] = 1
+    """Raised when the code begins to give other models: stored runs are then run again."""
 
     @abstractmethod
     def init(self, server: Server, params: Float[Tensor, " dim"]) -> StateT:

@@ -104,15 +104,24 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str
 
 def save_state(path: Path | str, state: object) -> None:
     """Write a defense's state to one file, atomically and for its owner's eyes alone."""
+    tensors, metadata = _encoded(state)
+    write_atomically(
+        Path(path), lambda part: tensor_file.write_sealed(part, tensors, metadata), OWNER_ONLY
+    )
+
+
+def state_bytes(state: object) -> bytes:
+    """Return the content that `save_state` writes."""
+    return tensor_file.sealed(*_encoded(state))
+
+
+def _encoded(state: object) -> tuple[dict[str, Tensor], dict[str, str]]:
     tensors: dict[str, Tensor] = {}
     try:
         tree = json.dumps(encode(state, "state", tensors), allow_nan=False)
     except ValueError as error:
         raise StateError(str(error)) from error
-    metadata = {"format": FORMAT, "tree": tree}
-    write_atomically(
-        Path(path), lambda part: tensor_file.write_sealed(part, tensors, metadata), OWNER_ONLY
-    )
+    return tensors, {"format": FORMAT, "tree": tree}
 
 
 def load_state(path: Path | str, like: S) -> S:
@@ -126,24 +135,32 @@ def load_state(path: Path | str, like: S) -> S:
     path = Path(path)
     try:
         content = tensor_file.read_content(path)
-        file = tensor_file.parse(content)
     except Exception as error:
         raise StateError(f"{path} is not a readable state file: {told(error)}") from error
+    return state_of(content, like, str(path))
+
+
+def state_of(content: bytes, like: S, name: str = "the state") -> S:
+    """Return the state in the content of a file, held to ``like`` as in `load_state`."""
+    try:
+        file = tensor_file.parse(content)
+    except Exception as error:
+        raise StateError(f"{name} is not a readable state file: {told(error)}") from error
     kind = file.metadata.get("format")
     if kind not in (FORMAT, UNSEALED_FORMAT):
-        raise StateError(f"{path} is not a state file of this version ({FORMAT})")
+        raise StateError(f"{name} is not a state file of this version ({FORMAT})")
     try:
         if kind == FORMAT:
             tensor_file.check_seal(content, file.metadata)
         # Clones lie in memory as a defense's own tensors do, which sums of floats depend on.
-        tensors = {name: tensor.clone() for name, tensor in file.tensors.items()}
+        tensors = {key: tensor.clone() for key, tensor in file.tensors.items()}
         state: S = decode(json.loads(file.metadata["tree"]), Place("state", like), tensors)
     except TreeError as error:
-        raise StateError(f"{path}: {error}") from error
+        raise StateError(f"{name}: {error}") from error
     except Exception as error:
-        raise StateError(f"{path} is a broken state file: {told(error)}") from error
+        raise StateError(f"{name} is a broken state file: {told(error)}") from error
     if type(state) is not type(like):
-        raise StateError(f"{path} does not hold a {type(like).__name__}")
+        raise StateError(f"{name} does not hold a {type(like).__name__}")
     return state
 
 

@@ -115,11 +115,23 @@ def write(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]
 
 def write_sealed(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
     """Write a safetensors file whose metadata has the SHA-256 of all its other bytes."""
+    _put(path, *_sealed(tensors, metadata))
+
+
+def sealed(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bytes:
+    """Return the bytes that `write_sealed` writes."""
+    header, parts = _sealed(tensors, metadata)
+    return b"".join([header, *(bytes(_bytes(part)) for part in parts)])
+
+
+def _sealed(
+    tensors: Mapping[str, Tensor], metadata: Mapping[str, str]
+) -> tuple[bytes, list[Tensor]]:
     parts, entries = _arranged(tensors)
     digest = hashlib.sha256(_header(entries, {**metadata, SEAL: UNSEALED}))
     for part in parts:
         digest.update(_bytes(part))
-    _put(path, _header(entries, {**metadata, SEAL: digest.hexdigest()}), parts)
+    return _header(entries, {**metadata, SEAL: digest.hexdigest()}), parts
 
 
 def check_seal(content: bytes, metadata: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""What is wrong with a defense set in a setup, and what is doubtful."""
+"""What is wrong with a defense set in a task, and what is doubtful."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,6 @@ from torch import Tensor
 
 from datadefense.core.content import content_keys, rows_seen_in
 from datadefense.defense_sets.folder import DefenseSetSource
-from datadefense.defense_sets.inputs import as_kept
 from datadefense.tasks.base import TaskData
 
 FEWEST = 5
@@ -15,38 +14,38 @@ FEWEST = 5
 
 
 def problems(
-    source: DefenseSetSource, inputs: Tensor, material: TaskData, setup: str
+    source: DefenseSetSource, inputs: Tensor, data: TaskData, task: str
 ) -> tuple[list[str], list[str]]:
     """Return errors and warnings, a line each.
 
     Args:
         source: the set.
         inputs: its inputs as the model takes them.
-        material: what the setup judges models by.
-        setup: the setup's name.
+        data: what the task judges models by.
+        task: the task's name.
     """
-    kept = as_kept(inputs)
+    kept = data.as_stored(inputs)
     errors, warnings = _doubles(source, kept)
-    errors += odd_labels(source, classes(material))
-    for name, others in held_out(material).items():
-        errors += _shared(source, kept, others, f"in the {name} of {setup}")
-    poison = as_kept(material.attacker.poison.inputs)
+    errors += odd_labels(source, classes(data))
+    for name, others in held_out(data).items():
+        errors += _shared(source, kept, others, f"in the {name} of {task}")
+    poison = data.as_stored(data.attacker.poison.inputs)
     warnings += _shared(source, kept, poison, "the attacker's own poison")
     return errors, [*warnings, *_doubts(source)]
 
 
-def held_out(material: TaskData) -> dict[str, Tensor]:
+def held_out(data: TaskData) -> dict[str, Tensor]:
     """Return what models are judged by, which no defense set may hold."""
-    judged = {"test": material.test, "backdoor test": material.backdoor_test}
-    return {name: as_kept(examples.inputs) for name, examples in judged.items()}
+    judged = {"test": data.test, "backdoor test": data.backdoor_test}
+    return {name: data.as_stored(examples.inputs) for name, examples in judged.items()}
 
 
-def classes(material: TaskData) -> int:
+def classes(data: TaskData) -> int:
     """Return how many logits the model has."""
-    training = material.module.training
+    training = data.module.training
     with torch.no_grad():
-        count = int(material.module.eval()(material.test.inputs[:1]).shape[1])
-    material.module.train(training)
+        count = int(data.module.eval()(data.test.inputs[:1]).shape[1])
+    data.module.train(training)
     return count
 
 

@@ -34,6 +34,9 @@ LONGEST_ID = 255
 MAX_FEATURES = 1 << 31
 """Most bytes of a file of features."""
 
+CLEAN, POISONED = "clean", "poisoned"
+"""Where an example of the defense set came from; only the measuring of hits looks at it."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DefenseSetSource:

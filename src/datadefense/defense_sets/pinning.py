@@ -4,7 +4,6 @@ The content is a part of the experiment, as a digest: a run that is resumed has 
 began with, or says that it has not.
 """
 
-import dataclasses
 import hashlib
 import json
 import logging
@@ -19,15 +18,13 @@ from datadefense.data.errors import DataError
 from datadefense.defense_sets.checks import problems
 from datadefense.defense_sets.folder import EXAMPLES, DefenseSetSource, read_defense_folder
 from datadefense.defense_sets.inputs import to_model_inputs
-from datadefense.defenses.fltrust import FlTrust
-from datadefense.runs.config import Experiment
 from datadefense.tasks.base import TaskData
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OwnedSet:
+class FolderSet:
     """A folder's examples, with inputs as the model takes them."""
 
     source: DefenseSetSource
@@ -55,49 +52,36 @@ def digest(source: DefenseSetSource) -> str:
     return hashed.hexdigest()[:16]
 
 
-def pinned(experiment: Experiment) -> Experiment:
-    """Return the experiment with the digest of its defense set, and the folder's whole path.
-
-    Raises if it has a digest already and the folder has another: it was edited since.
-    """
-    if experiment.defense_folder is None:
-        return experiment
-    folder = Path(experiment.defense_folder).absolute()
-    found = digest(_read(experiment, folder))
-    return dataclasses.replace(experiment, defense_folder=str(folder), defense_digest=found)
-
-
-def owned_set(experiment: Experiment, material: TaskData) -> OwnedSet | None:
-    """Return the experiment's own defense set, or None if it has the setup's.
+def folder_set(folder: Path, digest: str | None, data: TaskData, where: str) -> FolderSet:
+    """Return the defense set of a folder, with inputs as the task's model takes them.
 
     What ``datadefense defense-set check`` calls an error is one here, and its warnings are logged.
+
+    Args:
+        folder: where it is.
+        digest: of its content when the run began; None: it begins now.
+        data: the task's.
+        where: the task and seed, for messages.
     """
-    if experiment.defense_folder is None:
-        return None
-    folder = Path(experiment.defense_folder)
-    source = _read(experiment, folder)
-    inputs = to_model_inputs(source, folder, experiment, material)
-    errors, warnings = problems(source, inputs, material, experiment.setup)
-    if experiment.defense == FlTrust.name and not bool(source.known_clean.any()):
-        errors.append(f"{FlTrust.name} learns from known clean examples, and none is marked")
+    source = read_pinned(folder, digest)
+    inputs = to_model_inputs(source, folder, data)
+    errors, warnings = problems(source, inputs, data, where)
     if errors:
         more = f", and {len(errors) - 1} more: see datadefense defense-set check"
         raise DataError(
-            f"{folder} cannot be used with {experiment.setup} at seed {experiment.seed}: "
-            f"{errors[0]}{more if errors[1:] else ''}"
+            f"{folder} cannot be used with {where}: {errors[0]}{more if errors[1:] else ''}"
         )
     for doubt in warnings:
         logger.warning("%s: %s", folder, doubt)
-    return OwnedSet(source, inputs)
+    return FolderSet(source, inputs)
 
 
-def _read(experiment: Experiment, folder: Path) -> DefenseSetSource:
-    """Read the folder, which must have the experiment's digest if that has one."""
-    wanted = experiment.defense_digest
+def read_pinned(folder: Path, wanted: str | None) -> DefenseSetSource:
+    """Read a folder, which must have the content that it had when the run began."""
     if wanted is not None and not (folder / EXAMPLES).exists():
         raise DataError(
             f"{folder}, the defense set of this run, is gone: put it back, or write where it is "
-            "now into config.toml (defense_folder)"
+            "now into config.toml (folder in [server])"
         )
     source = read_defense_folder(folder)
     found = digest(source)

@@ -1,7 +1,7 @@
 """A server that has seen no poison: in its place, examples that it suggests to itself.
 
 They are made of clean examples that the server has beyond its defense set: those of the warm start,
-which is its own model. With the image and text setups these are the whole training part, so that
+which is its own model. With the image and text tasks these are the whole training part, so that
 honest clients have most of them too, with their right labels.
 """
 
@@ -15,7 +15,6 @@ from datadefense.core.content import content_keys
 from datadefense.core.examples import Examples
 from datadefense.core.rng import generator
 from datadefense.core.settings import SettingsError
-from datadefense.defense_sets.inputs import as_kept, as_pixels_taken
 from datadefense.defense_sets.suggestions.candidates import Candidates
 from datadefense.defense_sets.suggestions.relabelled import relabelled
 from datadefense.defense_sets.suggestions.triggers import triggers
@@ -45,40 +44,40 @@ SUGGESTED: Mapping[str, View] = {
 """Views of poison that need none. In all of them the server knows what is aimed at."""
 
 
-def with_suggested_poison(material: TaskData, view: str, seed: int) -> TaskData:
+def with_suggested_poison(data: TaskData, view: str, seed: int) -> TaskData:
     """Let the server have as many candidates as it would have had poisoned examples."""
-    count, aim = len(material.server_poison), aim_of(material)
+    count, aim = len(data.server_poison), aim_of(data)
     if not count:
-        return material
+        return data
     chosen, draw = SUGGESTED[view], generator(seed, "suggested", view)
-    spare = spare_examples(material, seed)
+    spare = spare_examples(data, seed)
     sources = aim.sources if chosen.knows_sources else None
-    kept = Examples(as_kept(spare.inputs), spare.labels)
+    kept = Examples(data.as_stored(spare.inputs), spare.labels)
     made = chosen.suggest(kept, sources, (aim.target,), count, draw).examples
-    inputs = as_pixels_taken(made.inputs, material.test.inputs)
-    return replace(material, server_poison=Examples(inputs, made.labels))
+    inputs = data.as_input(made.inputs)
+    return replace(data, server_poison=Examples(inputs, made.labels))
 
 
-def aim_of(material: TaskData) -> Aim:
+def aim_of(data: TaskData) -> Aim:
     """Return what the backdoor turns into what."""
-    if material.aim is None:
-        raise SettingsError("this setup does not say which classes its backdoor turns into which")
-    return material.aim
+    if data.aim is None:
+        raise SettingsError("this task does not say which classes its backdoor turns into which")
+    return data.aim
 
 
-def spare_examples(material: TaskData, seed: int) -> Examples:
+def spare_examples(data: TaskData, seed: int) -> Examples:
     """Return clean examples of the server beyond those for its set, each once, in random order.
 
     None has an input that is held for the defense set, that models are judged by or that the
     attacker has, stamped or not.
     """
-    attacker_data = material.attacker
-    others = [material.server_clean.inputs, material.test.inputs, material.backdoor_test.inputs]
-    others += [attacker_data.clean.inputs, attacker_data.poison.inputs]
-    others += [] if material.originals is None else [material.originals]
+    held = data.attacker
+    others = [data.server_clean.inputs, data.test.inputs, data.backdoor_test.inputs]
+    others += [held.clean.inputs, held.poison.inputs]
+    others += [] if data.originals is None else [data.originals]
     seen = {key for inputs in others for key in content_keys(inputs)}
-    order = torch.randperm(len(material.warm), generator=generator(seed, "spare"))
-    drawn = material.warm.take(order[:MOST_SPARE])
+    order = torch.randperm(len(data.warm), generator=generator(seed, "spare"))
+    drawn = data.warm.take(order[:MOST_SPARE])
     return drawn.take(_first_of_each(drawn.inputs, seen))
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from datadefense.defense_sets.folder import CLEAN, POISONED
 from datadefense.defense_sets.preview import Shown
 from datadefense.report.downsample import shown_rounds
 from datadefense.report.packing import pack_bits, pack_levels, rounded
-from datadefense.runs.build import CLEAN, POISONED
 from datadefense.runs.record_fields import numbers
 from datadefense.simulation.rounds import RoundRecord
 

@@ -12,10 +12,10 @@ from typing import Any
 from datadefense.core.foreign import message
 from datadefense.core.json_file import built, read_json
 from datadefense.core.round_files import FileError
+from datadefense.defense_sets.folder import POISONED
 from datadefense.defense_sets.preview import Shown, read_gallery
 from datadefense.report.conclusion import Figures
 from datadefense.runs.baseline import Floor, cached_floor, read_floor
-from datadefense.runs.build import POISONED
 from datadefense.runs.config import read_toml
 from datadefense.runs.files import (
     CONFIG,

@@ -15,18 +15,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from datadefense.attacks.schedule import Never
 from datadefense.core.defense import Defense
 from datadefense.core.json_file import to_json
 from datadefense.core.round_files import FileError
 from datadefense.core.server import Server
 from datadefense.core.storage import StateError, load_state, save_state, write_text
-from datadefense.defense_sets.pinning import pinned
+from datadefense.defense_sets.folder import POISONED
 from datadefense.defense_sets.preview import gallery_of, write_gallery
-from datadefense.defenses import FedAvg, create
+from datadefense.defenses import FedAvg
 from datadefense.runs.baseline import Floor, cached_floor, read_floor, write_floor
-from datadefense.runs.build import POISONED, assemble
-from datadefense.runs.config import Experiment, read_toml, write_toml
+from datadefense.runs.build import assemble
+from datadefense.runs.config import Experiment, pinned, read_toml, write_toml
 from datadefense.runs.files import (
     CHECKPOINT,
     CONFIG,
@@ -41,6 +40,7 @@ from datadefense.runs.files import (
 )
 from datadefense.runs.summary import Summary, success_rates, summarise, tail_mean
 from datadefense.runs.warm_start import Report
+from datadefense.schedules.never import Never
 from datadefense.simulation.executor import Workers
 from datadefense.simulation.federation import Federation
 from datadefense.simulation.rounds import Progress, RoundRecord, begin, simulate
@@ -91,7 +91,7 @@ class Run:
             pool,
             progress=self.progress,
             rounds=experiment.rounds,
-            evaluate_every=experiment.evaluate_every,
+            evaluate_every=experiment.evaluation.evaluate_every,
         ):
             self.records.append(record)
             self.progress = progress
@@ -101,7 +101,7 @@ class Run:
                 lines.write(to_json(dataclasses.asdict(record)) + "\n")
                 lines.flush()
                 os.fsync(lines.fileno())
-            if record.round % experiment.checkpoint_every == 0 or self.done:
+            if record.round % experiment.evaluation.checkpoint_every == 0 or self.done:
                 self.save()
             yield record
 
@@ -171,7 +171,7 @@ class Run:
     def floor(self, pool: Workers) -> Floor:
         """Return what fedavg scores when nobody attacks: same rounds, same seed."""
         calm, cached = self.experiment.without_attack(), cached_floor(self.experiment)
-        if (self.experiment.attack, self.experiment.defense) == ("none", "fedavg"):
+        if not self.experiment.attacked:
             return self._kept(cached, self.records)
         if (kept := read_floor(cached)) is not None:
             return kept
@@ -185,7 +185,7 @@ class Run:
             pool,
             progress=begin(federation, FedAvg(), Server()),
             rounds=calm.rounds,
-            evaluate_every=calm.evaluate_every,
+            evaluate_every=calm.evaluation.evaluate_every,
         )
         return self._kept(cached, [record for record, _ in rounds])
 
@@ -210,8 +210,8 @@ def start(
 
     ``report`` is told how far a warm start is, if one has to be trained first.
     """
-    defense = create(experiment.defense, experiment.defense_settings)
-    defense.check_clients(experiment.clients_per_round)
+    defense = experiment.defense
+    defense.check_clients(experiment.federation.clients_per_round)
     experiment = pinned(experiment)
     with hold_new(folder) as held:
         federation, server = assemble(experiment, data_dir, report)
@@ -244,7 +244,7 @@ def _restored(
     experiment: Experiment, folder: Path, federation: Federation, server: Server, held: ExitStack
 ) -> Run:
     """Do what `restore` says in a folder that is held; the run takes over ``held``."""
-    defense = create(experiment.defense, experiment.defense_settings)
+    defense = experiment.defense
     progress = begin(federation, defense, server)
     for name in (CHECKPOINT, PREVIOUS):
         if (folder / name).exists():

@@ -79,10 +79,10 @@ def summarise(
     accuracies = [r.ma_percent for r in records if r.ma_percent is not None]
     attackers, honest = attacker_weights(records), honest_weights(records)
     return Summary(
-        setup=experiment.setup,
+        setup=experiment.name_of("task"),
         scale=experiment.scale,
-        defense=experiment.defense,
-        attack=experiment.attack,
+        defense=experiment.name_of("defense"),
+        attack=experiment.name_of("attack"),
         seed=experiment.seed,
         rounds=records[-1].round,
         ma_percent=tail_mean(accuracies),
@@ -95,7 +95,7 @@ def summarise(
         attacker_weight_mean=fmean(attackers) if attackers else None,
         honest_excluded_percent=100 * fmean(w == 0 for w in honest) if honest else None,
         detector_hits_percent=detector_hits(records, poisoned),
-        lifespan_rounds=lifespan(records, experiment.last_attack),
+        lifespan_rounds=lifespan(records, experiment.schedule.last_attack()),
         rejected_clients=sum(len(rejected(r)) for r in records),
         seconds_per_round=fmean(map(seconds_in_all, records)),
         seconds_training=seconds(records, "training"),

@@ -11,9 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from datadefense.attacks.base import counted
+from datadefense.attacks.base import Attack, Sees, counted
 from datadefense.attacks.collusion import Params, View
-from datadefense.attacks.schedule import Participant
 from datadefense.core.defense import Defense
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.features import penultimate
@@ -23,6 +22,7 @@ from datadefense.core.rng import derive_seed
 from datadefense.core.round import Round, StateT
 from datadefense.core.server import Predict, Server
 from datadefense.core.settings import SettingsError
+from datadefense.schedules.base import Participant
 from datadefense.simulation.federation import Federation
 
 
@@ -53,8 +53,10 @@ def collude(
     """
     attack, attacker_data = federation.attack, federation.attacker_data
     rows = [row for row in range(len(trained.people)) if _passes(trained, row)]
-    attacks = torch.tensor([trained.people[row].attacks for row in rows], dtype=torch.bool)
+    attacks = torch.tensor([trained.people[row].is_malicious for row in rows], dtype=torch.bool)
     if attack is None or attacker_data is None or not bool(attacks.any()):
+        return {}
+    if type(attack).agree is Attack.agree:  # each sends its own: no copies are made for a look
         return {}
     held = (
         attacker_data.mixed()
@@ -71,21 +73,25 @@ def collude(
             return float(cross_entropy(predict()(params, held.inputs), held.labels))
 
     everybody = len(rows) == len(trained.people)
-    plot = attack.collude(
+    sees = attack.sees()
+    updates = trained.updates if everybody else trained.updates[torch.tensor(rows)]
+    if Sees.HONEST_UPDATES not in sees:
+        updates = updates.masked_fill(~attacks[:, None], torch.nan)
+    plot = attack.agree(
         View(
             round=Round(
                 trained.index,
                 params,
-                trained.updates if everybody else trained.updates[torch.tensor(rows)],
+                updates,
                 torch.tensor([counted(trained.claims[row]) for row in rows]),
                 tuple(trained.people[row].client_id for row in rows),
             ),
             attacks=attacks,
             stand_ins=trained.stand_ins,
             first=federation.start,
-            rule=defense,
-            state=state,
-            server=server,
+            rule=defense if Sees.RULE in sees else None,
+            state=state if Sees.SERVER in sees else None,
+            server=server if Sees.SERVER in sees else None,
             guess=lambda: guessed_server(federation, predict()),
             own_loss=own_loss,
         )
@@ -100,7 +106,7 @@ def _passes(trained: Trained, row: int) -> bool:
     """Say whether the gate will let a participant pass; an attacker can still mend its update."""
     if not counted(trained.claims[row]):
         return False
-    return trained.people[row].attacks or out_of_range(trained.updates[row]) is None
+    return trained.people[row].is_malicious or out_of_range(trained.updates[row]) is None
 
 
 def guessed_server(federation: Federation, predict: Predict) -> Server:

@@ -7,12 +7,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from datadefense.attacks.base import Attack, AttackerData
-from datadefense.attacks.schedule import Participant, Schedule
 from datadefense.core.examples import Examples
 from datadefense.core.local_training import Augment, Sgd
 from datadefense.core.predictor import Layout
 from datadefense.core.settings import SettingsError
 from datadefense.data.text import Vocabulary
+from datadefense.schedules.base import Participant, Schedule, participants
 from datadefense.simulation.shards import Shards
 
 
@@ -54,14 +54,14 @@ class Federation:
     def __post_init__(self) -> None:
         self.schedule.check(len(self.shards), self.clients_per_round)
         if (self.attack is None) != (self.attacker_data is None):
-            raise SettingsError(
-                "an attack needs attacker_data to train on, and attacker_data an attack"
-            )
+            raise SettingsError("an attack needs data to train on, and that data an attack")
 
     def participants(self, index: int) -> tuple[Participant, ...]:
         """Return who takes part in a round; without an attack nobody attacks."""
-        people = self.schedule.round(index, len(self.shards), self.clients_per_round, self.seed)
-        if self.attack is None and any(person.attacks for person in people):
+        people = participants(
+            self.schedule, index, len(self.shards), self.clients_per_round, self.seed
+        )
+        if self.attack is None and any(person.is_malicious for person in people):
             raise SettingsError("the schedule names attackers, but there is no attack")
         return people
 
@@ -69,10 +69,10 @@ class Federation:
         """Return how many honest trainings of their own the attackers of a round want to see."""
         if self.attack is None or attackers == 0:
             return 0
-        return self.attack.stand_ins(self.clients_per_round - attackers)
+        return self.attack.honest_trainings(self.clients_per_round - attackers)
 
     def claim(self, person: Participant) -> Any:
         """Return how many examples a participant claims: an attacker may say anything at all."""
-        if person.attacks and self.attack is not None and self.attacker_data is not None:
+        if person.is_malicious and self.attack is not None and self.attacker_data is not None:
             return self.attack.claim(self.attacker_data)
         return self.shards.size(int(person.client_id))

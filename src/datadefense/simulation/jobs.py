@@ -2,17 +2,18 @@
 
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.attacks.base import AttackContext, imitation, seed_module
-from datadefense.attacks.schedule import Participant
 from datadefense.core.examples import Examples
 from datadefense.core.local_training import Trainer
 from datadefense.core.rng import derive_seed, generator
 from datadefense.kernels.memory import empty_matrix
+from datadefense.schedules.base import Participant
 from datadefense.simulation.federation import Federation
 
 
@@ -21,6 +22,7 @@ class TrainJob:
     """Train one participant and write its update into row ``row`` of the matrix.
 
     ``stand_in`` is the number of the honest client that an attacker imitates; None: it attacks.
+    ``state`` is what the attack remembers.
     """
 
     index: int
@@ -30,6 +32,7 @@ class TrainJob:
     num_examples: int
     has_previous: bool
     stand_in: int | None = None
+    state: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ def do_job(job: Job, federation: Federation, board: SharedBuffers, trainer: Trai
     if isinstance(job, CountJob):
         trainer.load(board.params)
         count = trainer.count_correct(test_part(job, federation))
-    elif job.person.attacks:
+    elif job.person.is_malicious:
         _attack(job, federation, board, trainer)
     else:
         _train(job, federation, board, trainer)
@@ -114,10 +117,9 @@ def _train(job: TrainJob, federation: Federation, board: SharedBuffers, trainer:
     trainer.write_update(board.params, board.updates[job.row])
 
 
-def _attack(job: TrainJob, federation: Federation, board: SharedBuffers, trainer: Trainer) -> None:
-    if federation.attack is None or federation.attacker_data is None:
-        raise ValueError("an attacker takes part, but the federation has no attack")
-    context = AttackContext(
+def context_of(job: TrainJob, federation: Federation, board: SharedBuffers) -> AttackContext:
+    """Return what an attacker knows when its job begins."""
+    return AttackContext(
         index=job.index,
         start=board.params,
         previous=board.previous if job.has_previous else None,
@@ -127,7 +129,16 @@ def _attack(job: TrainJob, federation: Federation, board: SharedBuffers, trainer
         augment=federation.augment,
         seed=federation.seed,
         first=federation.start,
+        clients=federation.clients_per_round,
+        rate_factor=federation.training.decay ** (job.index - 1),
+        state=job.state,
     )
+
+
+def _attack(job: TrainJob, federation: Federation, board: SharedBuffers, trainer: Trainer) -> None:
+    if federation.attack is None or federation.attacker_data is None:
+        raise ValueError("an attacker takes part, but the federation has no attack")
+    context = context_of(job, federation, board)
     attacker_data = federation.attacker_data.in_turn(
         federation.schedule.turn(job.index) + job.attacker[0]
     )

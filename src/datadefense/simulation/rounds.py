@@ -9,17 +9,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.attacks.base import counted
-from datadefense.attacks.schedule import Participant
 from datadefense.core.defend import defend
 from datadefense.core.defense import Defense
 from datadefense.core.foreign import plain_json
 from datadefense.core.gate import Gate
 from datadefense.core.round import StateT
 from datadefense.core.server import Server
+from datadefense.schedules.base import Participant
 from datadefense.simulation.collusion import Trained, collude
 from datadefense.simulation.executor import Workers
 from datadefense.simulation.federation import Federation
-from datadefense.simulation.jobs import CountJob, TrainJob
+from datadefense.simulation.jobs import CountJob, TrainJob, context_of
 
 TEST_PART = 1000
 """Test examples that one worker judges at a time."""
@@ -60,12 +60,15 @@ class Progress(Generic[StateT]):
     previous: Float[Tensor, " dim"]
     state: StateT
     round: int
+    attack_state: Any = None
 
 
 def begin(federation: Federation, defense: Defense[StateT], server: Server) -> Progress[StateT]:
     """Return the progress before the first round."""
     state = defense.init(server, federation.start)
-    return Progress(federation.start, federation.start, state, 0)
+    attack = federation.attack
+    remembered = None if attack is None else attack.init(federation.start)
+    return Progress(federation.start, federation.start, state, 0, remembered)
 
 
 def simulate(
@@ -90,7 +93,7 @@ def simulate(
         clock = _Clock()
         trained = _train(federation, pool, progress, people, clock)
         facts: dict[str, float] = {}
-        if any(person.attacks for person in people):
+        if any(person.is_malicious for person in people):
             clock.start()
             facts = collude(
                 federation,
@@ -101,6 +104,7 @@ def simulate(
                 server=server,
             )
             clock.add("training", "attack")
+        remembered = _remember(federation, pool, progress, trained)
         admission = Gate(federation.layout).screen(
             index,
             progress.params,
@@ -114,7 +118,7 @@ def simulate(
         clock.stop("defense")
         admitted = admission.round.client_ids if admission.round is not None else ()
         del admission  # its matrix is large: from here on only a defense may keep it
-        progress = Progress(result.params, progress.params, result.state, index)
+        progress = Progress(result.params, progress.params, result.state, index, remembered)
         accuracy = success = None
         if index % evaluate_every == 0 or index == rounds:
             clock.start()
@@ -123,7 +127,7 @@ def simulate(
         record = RoundRecord(
             round=index,
             clients=list(admitted),
-            attackers=[person.client_id for person in people if person.attacks],
+            attackers=[person.client_id for person in people if person.is_malicious],
             weights=plain_json(result.weights),
             evidence=plain_json(result.evidence),
             report=dict(result.report),
@@ -164,7 +168,7 @@ def _train(
     claims = [federation.claim(person) for person in people]
     pool.board.params.copy_(progress.params)
     pool.board.previous.copy_(progress.previous)
-    jobs = train_jobs(federation, index, people)
+    jobs = train_jobs(federation, index, people, progress.attack_state)
     jobs.sort(key=lambda job: -counted(claims[job.row]))
     extra = stand_in_jobs(federation, jobs)
     clock.start()
@@ -173,26 +177,40 @@ def _train(
     clock.seconds["attack"] = sum(
         answer.seconds
         for answer, job in zip(answers, [*jobs, *extra], strict=True)
-        if job.person.attacks
+        if job.person.is_malicious
     )
     updates, stand_ins = pool.board.rows(len(people)), pool.board.rows(len(extra), len(people))
     return Trained(index, people, claims, updates, stand_ins)
 
 
+def _remember(
+    federation: Federation, pool: Workers, progress: Progress[Any], trained: Trained
+) -> Any:
+    """Return what the attack remembers after a round; the same where nobody attacked."""
+    rows = [row for row, person in enumerate(trained.people) if person.is_malicious]
+    attack, state = federation.attack, progress.attack_state
+    if attack is None or not rows:
+        return state
+    jobs = train_jobs(federation, trained.index, tuple(trained.people), state)
+    context = context_of(jobs[rows[0]], federation, pool.board)
+    return attack.remember(state, trained.updates[rows], context)
+
+
 def train_jobs(
-    federation: Federation, index: int, people: tuple[Participant, ...]
+    federation: Federation, index: int, people: tuple[Participant, ...], state: Any = None
 ) -> list[TrainJob]:
-    """Return the jobs of a round, one for each of its slots."""
-    attackers = [row for row, person in enumerate(people) if person.attacks]
+    """Return the jobs of a round, one for each of its slots; attackers get what they remember."""
+    attackers = [row for row, person in enumerate(people) if person.is_malicious]
     total = sum(counted(federation.claim(person)) for person in people)
     return [
         TrainJob(
             index=index,
             row=row,
             person=person,
-            attacker=(attackers.index(row), len(attackers)) if person.attacks else (0, 0),
+            attacker=(attackers.index(row), len(attackers)) if person.is_malicious else (0, 0),
             num_examples=total,
             has_previous=index > 1,
+            state=state if person.is_malicious else None,
         )
         for row, person in enumerate(people)
     ]
@@ -200,7 +218,7 @@ def train_jobs(
 
 def stand_in_jobs(federation: Federation, jobs: Sequence[TrainJob]) -> list[TrainJob]:
     """Return the jobs of the round's first attacker as honest clients, behind all other rows."""
-    attackers = [job for job in jobs if job.person.attacks]
+    attackers = [job for job in jobs if job.person.is_malicious]
     first = min(attackers, key=lambda job: job.attacker, default=None)
     if first is None:
         return []

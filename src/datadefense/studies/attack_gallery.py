@@ -11,8 +11,8 @@ from torch import Tensor
 
 from datadefense.data.catalog import load_texts
 from datadefense.data.errors import DataError
-from datadefense.runs.build import gather
-from datadefense.runs.presets import experiment
+from datadefense.runs.build import load_data
+from datadefense.runs.configure import configure
 from datadefense.studies.paper_studies import STAND_IN
 
 SHOWN = 8
@@ -47,13 +47,13 @@ def draw_gallery(data: Path | None, path: Path) -> dict[str, str]:
     for row in ROWS:
         changes = STAND_IN if row.setup == "emnist-ardis" else {}
         try:
-            material = gather(experiment(row.setup, "cpu", changes), data)
+            loaded = load_data(configure(row.setup, "cpu", changes), data)
         except (DataError, ValueError) as error:
             left_out[row.setup] = str(error)
             continue
-        right = torch.isin(material.test.labels, torch.tensor(row.classes))
-        clean = material.test.inputs[right.nonzero().flatten()[:SHOWN]]
-        found.append((row, material.attacker.poison.inputs[:SHOWN], clean))
+        right = torch.isin(loaded.test.labels, torch.tensor(row.classes))
+        clean = loaded.test.inputs[right.nonzero().flatten()[:SHOWN]]
+        found.append((row, loaded.attacker.poison.inputs[:SHOWN], clean))
     tweets: list[str] = []
     try:
         tweets = _tweets(data)

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from datadefense.runs.tables import COLOURS
+from datadefense.schedules.base import participants
 from datadefense.studies.paper import published
 from datadefense.studies.study import Cell, Study
 
@@ -50,15 +51,13 @@ def _curve(cell: Cell, name: str) -> tuple[list[float], list[float]]:
 
 def _mark_attacks(panel: Axes, cell: Cell) -> None:
     """Put a triangle on the axis for each round in which the cell's attackers come."""
-    one = cell.point.experiment
-    schedule = one.make_schedule()
+    experiment = cell.point.experiment
+    federation, schedule = experiment.federation, experiment.schedule
+    places = (federation.clients, federation.clients_per_round, experiment.seed)
     attacked = [
         index
-        for index in range(1, one.rounds + 1)
-        if any(
-            slot.attacks
-            for slot in schedule.round(index, one.clients, one.clients_per_round, one.seed)
-        )
+        for index in range(1, experiment.rounds + 1)
+        if any(person.is_malicious for person in participants(schedule, index, *places))
     ]
     axis = panel.get_xaxis_transform()
     panel.plot(attacked, [0.015] * len(attacked), "^", color="0.35", markersize=4, transform=axis)

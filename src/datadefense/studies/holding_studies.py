@@ -74,7 +74,7 @@ def _drip(scale: str) -> Iterator[Point]:
                         "malicious": malicious,
                         "tolerance": tolerance,
                         "reach": reach,
-                        "drip_slack": slack,
+                        "attack.slack": slack,
                         "defense": defense,
                     }
                     labels = (words, knows, tolerance, reach, defense)
@@ -88,7 +88,7 @@ def _no_poison(scale: str) -> Iterator[Point]:
         "data-poisoning, 20 % of clients": ORDINARY["20 %", "20 %"],
     }.items():
         for defense in ("fedavg", "krum", "bulyan", "trimmed-mean", "rfa", *RULES[1:]):
-            of_run = {"server_poison": "0", **changes, "defense": defense}
+            of_run = {"server.poison": "0", **changes, "defense": defense}
             yield point_of(scale, (words, defense), "digits-edge", of_run)
 
 
@@ -142,13 +142,13 @@ def _poor_sets(scale: str) -> Iterator[Point]:
         "as it is": {},
         "5 % of the marks wrong": {"wrong_marks_percent": "5"},
         "10 % of the marks wrong": {"wrong_marks_percent": "10"},
-        "20 marked clean": {"server_clean": "20"},
-        "20 poisoned": {"server_poison": "20"},
-        "10 poisoned": {"server_poison": "10"},
+        "20 marked clean": {"server.known_clean": "20"},
+        "20 poisoned": {"server.poison": "20"},
+        "10 poisoned": {"server.poison": "10"},
         "100 clean (20 marked), 20 poisoned": {
-            "defense_clean": "100",
-            "server_clean": "20",
-            "server_poison": "20",
+            "server.clean": "100",
+            "server.known_clean": "20",
+            "server.poison": "20",
         },
         "two backdoors, both in the set": {"second_backdoor": "known"},
         "two backdoors, one in the set": {"second_backdoor": "unknown"},

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from datadefense.defenses import DEFENSES
-from datadefense.runs.presets import SETUPS
 from datadefense.studies.paper_studies import LEARNED, SHARES, STAND_IN, sized
 from datadefense.studies.study import Point, Study, point_of
+from datadefense.tasks import TASKS
 
-REAL = tuple(setup for setup in SETUPS if setup != "emnist-ardis")
+REAL = tuple(setup for setup in TASKS if setup != "emnist-ardis")
 """Setups whose data we have."""
 BOTH = ("pgd-replacement", "pgd")
 STRANGE = 56
@@ -15,10 +15,10 @@ STRANGE = 56
 RARE = "every fifth round"
 DIGITS = {
     "every round": {"period": "1"},
-    "20 % of clients": {"schedule": "fixed-pool", "pool": "10"},
-    "40 % of clients": {"schedule": "fixed-pool", "pool": "20"},
+    "20 % of clients": {"malicious": "0.2"},
+    "40 % of clients": {"malicious": "0.4"},
 }
-FIFTH = {"schedule": "fixed-pool", "pool": "40"}
+FIFTH = {"malicious": "0.2"}
 """A fifth of CIFAR's 200 clients, the largest pool of the paper's Table 5."""
 
 
@@ -102,9 +102,9 @@ def _size(scale: str) -> Iterator[Point]:
 def _marks(scale: str) -> Iterator[Point]:
     kinds: dict[str, dict[str, str | int]] = {
         **{f"{share} % wrong": {"wrong_marks_percent": share} for share in (0, 5, 10, 15)},
-        "all of one class": {"marked_class": 3, "server_clean": 25},
-        "no poison": {"server_poison": 0},
-        "no poison and beta auto": {"server_poison": 0, "defense.beta": "auto"},
+        "all of one class": {"marked_class": 3, "server.known_clean": 25},
+        "no poison": {"server.poison": 0},
+        "no poison and beta auto": {"server.poison": 0, "defense.beta": "auto"},
     }
     for words, changes in kinds.items():
         for attack in ("pgd", "none"):

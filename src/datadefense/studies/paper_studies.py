@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from datadefense.defenses import DEFENSES
-from datadefense.runs.presets import experiment
+from datadefense.runs.configure import configure
 from datadefense.studies.study import Point, Study, point_of
 
 SIX = (
@@ -15,7 +15,7 @@ SIX = (
     "sentiment-yl",
 )
 TRIGGER, SOUTHWEST = "cifar10-trigger", "cifar10-southwest"
-STAND_IN = {"dataset": "mnist", "sevens": "uci", "server_poison": "50"}
+STAND_IN = {"dataset": "mnist", "sevens": "uci", "server.poison": "50"}
 """At cpu scale EMNIST and ARDIS, which few have, give way to MNIST and the embedded UCI sevens."""
 LEARNED = "datadefense-learned"
 """What the paper's own studies are made with: detector and importance are learned, as there."""
@@ -46,7 +46,11 @@ def _non_iid(scale: str) -> Iterator[Point]:
 
 def sized(size: int, poison: int, known: int) -> dict[str, str | int]:
     """Return the changes that make a defense set of so many examples."""
-    return {"defense_clean": size - poison, "server_poison": poison, "server_clean": known}
+    return {
+        "server.clean": size - poison,
+        "server.poison": poison,
+        "server.known_clean": known,
+    }
 
 
 def _defense_size(scale: str) -> Iterator[Point]:
@@ -54,7 +58,7 @@ def _defense_size(scale: str) -> Iterator[Point]:
         for size in (500, 100, 50, 5):
             poison = size // 5
             if setup == "emnist-ardis" and scale == "cpu":
-                poison = min(poison, int(STAND_IN["server_poison"]))
+                poison = min(poison, int(STAND_IN["server.poison"]))
             changes = sized(min(size, 400 + poison), poison, size // 5)
             yield _point(scale, (setup, str(size)), setup, changes)
 
@@ -73,7 +77,7 @@ def _robustness(scale: str) -> Iterator[Point]:
     for weight in ("0.8", "0.6", "0.4", "0.2"):
         yield _point(scale, ("transparency", weight), TRIGGER, {"trigger_weight": weight})
     for pool in ("2", "10", "20", "40"):
-        changes = {"schedule": "fixed-pool", "pool": pool}
+        changes = {"malicious": str(int(pool) / 200)}
         yield _point(scale, ("fixed pool", pool), TRIGGER, changes)
 
 
@@ -84,7 +88,7 @@ def _participants(scale: str) -> Iterator[Point]:
 
 def _clean_fraction(scale: str) -> Iterator[Point]:
     for percent in (5, 10, 15, 20):
-        yield _point(scale, (f"{percent} %",), TRIGGER, {"server_clean": 5 * percent})
+        yield _point(scale, (f"{percent} %",), TRIGGER, {"server.known_clean": 5 * percent})
 
 
 def _poison_fraction(scale: str) -> Iterator[Point]:
@@ -114,7 +118,7 @@ def _learning(scale: str) -> Iterator[Point]:
 
 def _halting(scale: str) -> Iterator[Point]:
     """Theta and psi stay after a fifteenth of the rounds, as 100 of the paper's 1,500."""
-    rounds = experiment(TRIGGER, scale, {}).rounds
+    rounds = configure(TRIGGER, scale, {}).rounds
     for words, halt in (("never", ""), (f"after round {rounds // 15}", str(rounds // 15))):
         for defense in (LEARNED, "datadefense-paper"):
             changes: dict[str, str | int] = {"trigger_size": 14, "defense": defense}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from datadefense.core.json_file import built, read_lines, to_json
-from datadefense.runs.config import Experiment
+from datadefense.runs.config import Experiment, experiment_of
 from datadefense.runs.summary import Summary, detector_hits
 from datadefense.simulation.rounds import RoundRecord
 
@@ -107,7 +107,7 @@ def _result(values: Any) -> Result:
 
 def _check_key(result: Result) -> None:
     """Raise ValueError if a result has another's key: its figures would be shown as the other's."""
-    configured = Experiment(**result.config)
+    configured = experiment_of(result.config)
     if result.key not in configured.keys():  # noqa: SIM118 - it is no mapping
         raise ValueError(
             f"its key is {result.key!r}, that of its configuration {configured.key()!r}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 from datadefense.runs.config import Experiment
-from datadefense.runs.presets import experiment
+from datadefense.runs.configure import configure
 from datadefense.studies.paper import Published, published
 from datadefense.studies.store import Result
 
@@ -31,12 +31,11 @@ class Point:
 
 
 def point_of(
-    scale: str, labels: tuple[str, ...], setup: str, changes: Mapping[str, str | int]
+    scale: str, labels: tuple[str, ...], task: str, changes: Mapping[str, str | int]
 ) -> Point:
-    """Return the point of a setup with some fields changed."""
-    one = experiment(setup, scale, {key: str(value) for key, value in changes.items()})
-    calm = (one.attack, one.defense) == ("none", "fedavg")
-    return Point(labels, one.without_attack() if calm else one)
+    """Return the point of a task with some settings changed."""
+    experiment = configure(task, scale, {key: str(value) for key, value in changes.items()})
+    return Point(labels, experiment if experiment.attacked else experiment.without_attack())
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +208,11 @@ def _of_paper(paper: Published | None) -> list[str]:
     ]
 
 
+def uses_stand_in(experiment: Experiment) -> bool:
+    """Say whether a task's own digits gave way to those that everybody has."""
+    return getattr(experiment.task, "dataset", "") == "mnist"
+
+
 def page(
     study: Study,
     scale: str,
@@ -217,7 +221,7 @@ def page(
     remarks: str = "",
 ) -> str:
     """Return the study's page: question, how it was answered, picture, remarks, table."""
-    replaced = any(one.experiment.dataset == "mnist" for one in study.points(scale))
+    replaced = any(uses_stand_in(point.experiment) for point in study.points(scale))
     command = f"`datadefense reproduce {study.name} --scale {scale}`"
     return "\n".join(
         [

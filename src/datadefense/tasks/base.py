@@ -1,7 +1,10 @@
-"""TaskData: what a setup brings, dealt out: clean examples to one owner each, poison in pools."""
+"""A task: model, clean data, poison and how honest clients hold it and train on it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +15,13 @@ from datadefense.core.local_training import Augment
 from datadefense.core.rng import generator
 from datadefense.core.settings import SettingsError
 from datadefense.data.text import Vocabulary
+
+Scale = Literal["cpu", "paper"]
+SecondBackdoor = Literal["none", "known", "unknown"]
+Preset = Mapping[str, Mapping[str, Any]]
+"""Values by part of the configuration (``task``, ``warm``, ``federation``, ``attack``, ...)."""
+Variant = Callable[[Examples, int], Examples]
+"""``variant(poison, seed)``: the same poison in another look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +37,29 @@ class Aim:
     target: int
 
 
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """How pixels became inputs: (pixel / 255 - mean) / deviation."""
+
+    mean: float
+    deviation: float
+
+    def pixels(self, inputs: Tensor) -> Tensor:
+        """Return inputs as pixels again."""
+        return ((inputs * self.deviation + self.mean) * 255).round().clamp(0, 255).to(torch.uint8)
+
+    def inputs(self, pixels: Tensor) -> Tensor:
+        """Return pixels as the model takes them."""
+        return (pixels / 255 - self.mean) / self.deviation
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskData:
-    """The data of a run by holder, and the architecture that learns from it.
+    """The data of a task by holder, and the architecture that learns from it.
 
     Args:
         module: freshly initialised.
-        warm: what the warm start is trained on.
+        warm: what the first model is trained on.
         clients: examples of all honest clients together.
         attacker: what attackers hold.
         server_clean: clean examples of the server.
@@ -45,6 +71,10 @@ class TaskData:
         vocabulary: what tokens stand for, where inputs are texts.
         aim: what the backdoor turns into what.
         originals: training inputs that the attacker's poison was made of, where it was made.
+        scaling: how pixels became inputs, where inputs are images that are scaled in advance.
+        variants: other looks of the poison, by name, for servers that found another kind.
+        few_poisoned: there may be fewer poisoned examples for the server than it wants.
+        second_backdoor: whether there is another at the same time, known to the server or not.
     """
 
     module: nn.Module
@@ -60,21 +90,55 @@ class TaskData:
     vocabulary: Vocabulary | None = None
     aim: Aim | None = None
     originals: Tensor | None = None
+    scaling: Scaling | None = None
+    variants: Mapping[str, Variant] = field(default_factory=dict)
+    few_poisoned: bool = False
+    second_backdoor: SecondBackdoor = "none"
+
+    def as_stored(self, inputs: Tensor) -> Tensor:
+        """Return inputs as a folder stores them: scaled images as pixels again."""
+        return inputs if self.scaling is None else self.scaling.pixels(inputs)
+
+    def as_input(self, stored: Tensor) -> Tensor:
+        """Return stored inputs as the model takes them."""
+        return stored if self.scaling is None else self.scaling.inputs(stored)
 
 
-def hands(count: int, sizes: list[int], seed: int) -> tuple[Tensor, ...]:
-    """Deal out numbers below ``count`` at random: hands of the given sizes, the rest as the last.
+class Task(ABC):
+    """A model, its data and a backdoor. A subclass is a frozen dataclass: fields are settings.
 
-    >>> [len(hand) for hand in hands(10, [2, 3], seed=0)]
+    ``presets`` has, for each scale, the values of other parts of a configuration that suit the
+    task. Those of an attack or a schedule count for the fields that the chosen one has.
+    """
+
+    __slots__ = ()
+    name: ClassVar[str]
+    presets: ClassVar[Mapping[Scale, Preset]] = {"cpu": {}}
+
+    @abstractmethod
+    def load(self, folder: Path | None, seed: int) -> TaskData:
+        """Read the data and deal it out to its holders, by the seed.
+
+        ``folder`` is where data sets are; None: wherever the environment says. torch's own
+        randomness is seeded by the caller, so that the module's first values are the same always.
+        """
+
+
+def split_rows(count: int, sizes: Sequence[int], seed: int) -> tuple[Tensor, ...]:
+    """Split the numbers below ``count`` at random: parts of the given sizes, the rest as the last.
+
+    >>> [len(part) for part in split_rows(10, [2, 3], seed=0)]
     [2, 3, 5]
     """
     left = count - sum(sizes)
     if left < 1:
-        raise SettingsError(f"{sum(sizes)} examples are spoken for, there are {count}")
+        raise SettingsError(
+            f"the parts must leave an example: {' + '.join(map(str, sizes))} < {count} examples"
+        )
     order = torch.randperm(count, generator=generator(seed, "deal"))
     return torch.split(order, [*sizes, left])
 
 
-def deal(examples: Examples, sizes: list[int], seed: int) -> list[Examples]:
-    """Deal out hands of the given sizes at random, and what is left as the last hand."""
-    return [examples.take(hand) for hand in hands(len(examples), sizes, seed)]
+def split_examples(examples: Examples, sizes: Sequence[int], seed: int) -> list[Examples]:
+    """Split examples at random: parts of the given sizes, and what is left as the last."""
+    return [examples.take(rows) for rows in split_rows(len(examples), sizes, seed)]

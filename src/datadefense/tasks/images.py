@@ -1,139 +1,173 @@
-"""The material of the image setups: CIFAR-10, CIFAR-100, digits with ARDIS sevens."""
+"""Image tasks: what CIFAR-10, CIFAR-100 and the digits have in common."""
 
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from datadefense.attacks import poison
 from datadefense.attacks.base import AttackerData
+from datadefense.attacks.poison import AttackSet, Flip
 from datadefense.attacks.poison_variants import LOOKS, other_poison, without_trigger
-from datadefense.attacks.pools import PoolSizes, split_pools
+from datadefense.attacks.pools import Overlap, PoolSizes, split_pools
 from datadefense.attacks.trigger_patch import TriggerPatch, stamp_randomly
 from datadefense.core.examples import Examples
 from datadefense.core.rng import generator
-from datadefense.core.settings import SettingsError
+from datadefense.core.settings import check_float, check_int
 from datadefense.data.catalog import load_images
-from datadefense.data.digits import uci_sevens
-from datadefense.runs.config import Experiment
 from datadefense.tasks.augment import crop_and_flip
-from datadefense.tasks.base import Aim, TaskData, deal
-from datadefense.tasks.models.mnist_net import mnist_net
+from datadefense.tasks.base import Aim, Preset, Scale, SecondBackdoor, TaskData, split_examples
 from datadefense.tasks.models.normalised import Normalised
 from datadefense.tasks.models.vgg9 import vgg9
 
 SERVER = 400
 """Clean examples that are set aside for the server."""
 CIFAR_MEAN, CIFAR_DEVIATION = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
-DIGIT_MEAN, DIGIT_DEVIATION = (0.1307,), (0.3081,)
-CLASSES = {"cifar10": 10, "cifar100": 100, "mnist": 10, "emnist-digits": 10}
 
 
-def image_material(experiment: Experiment, data_dir: Path | None) -> TaskData:
-    """Load a data set and its poison, and deal them out."""
-    if experiment.dataset not in CLASSES:
-        raise SettingsError(
-            f"dataset must be one of {', '.join(CLASSES)} here, got {experiment.dataset!r}"
-        )
-    train = load_images(experiment.dataset, data_dir, "train")
-    test = load_images(experiment.dataset, data_dir, "test")
-    draw = generator(experiment.seed, "poison")
-    attack_set = _attack_set(experiment, data_dir, train, test, draw)
-    sizes = PoolSizes(experiment.attack_poison, experiment.server_poison)
-    if experiment.sevens == "uci":
-        left = len(attack_set.train) - experiment.attack_poison
-        sizes = PoolSizes(experiment.attack_poison, min(experiment.server_poison, left))
-    pools = split_pools(attack_set, sizes, draw, experiment.overlap)
-    found = pools.defense
-    plain = _plain(experiment, train, test)
-    if experiment.poison_view in LOOKS:
-        found = other_poison(experiment.poison_view, found, attack_set, plain, experiment.seed)
-    server, attacker, clients = deal(train, [SERVER, experiment.attack_clean], experiment.seed)
-    used = None if plain is None else without_trigger(pools.attacker, attack_set, plain)
-    parts, parted = _parts(experiment, train, pools.attacker)
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How many examples attackers hold, and what they share with the server."""
+
+    clean: int
+    poison: int
+    overlap: Overlap
+    second_backdoor: SecondBackdoor
+
+    def __post_init__(self) -> None:
+        check_int("attack_clean", self.clean, 0)
+        check_int("attack_poison", self.poison, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pictures:
+    """The clean images of a task."""
+
+    train: Examples
+    test: Examples
+
+    @classmethod
+    def of(cls, dataset: str, folder: Path | None) -> "Pictures":
+        """Read both parts of a data set."""
+        return cls(load_images(dataset, folder, "train"), load_images(dataset, folder, "test"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stamped:
+    """The images of a trigger backdoor before they were stamped, and poison with a part of it.
+
+    Args:
+        plain: the attack set, row by row, without the trigger.
+        parts: poison with a quarter of the trigger each, for a distributed backdoor.
+        part_images: the images of the parts, without the trigger.
+    """
+
+    plain: AttackSet
+    parts: tuple[Examples, ...]
+    part_images: Tensor
+
+
+def image_data(
+    module: nn.Module,
+    pictures: Pictures,
+    attack_set: AttackSet,
+    held: Held,
+    *,
+    draw: torch.Generator,
+    seed: int,
+    augment: bool,
+    stamped: Stamped | None = None,
+    few_poisoned: bool = False,
+) -> TaskData:
+    """Deal out the images and the poison; ``draw`` is the one that made the attack set."""
+    pools = split_pools(attack_set, PoolSizes(held.poison), draw, held.overlap)
+    server, attacker, clients = split_examples(pictures.train, [SERVER, held.clean], seed)
+    plain = None if stamped is None else stamped.plain
+    originals = None
+    if stamped is not None:
+        used = without_trigger(pools.attacker, attack_set, stamped.plain)
+        originals = torch.cat([used, stamped.part_images])
+    looks = LOOKS[:1] if plain is None else LOOKS
     return TaskData(
-        module=_model(experiment),
-        warm=train,
+        module=module,
+        warm=pictures.train,
         clients=clients,
-        attacker=AttackerData(attacker, pools.attacker, parts),
+        attacker=AttackerData(attacker, pools.attacker, () if stamped is None else stamped.parts),
         server_clean=server,
-        server_poison=found,
-        test=test,
+        server_poison=pools.defense,
+        test=pictures.test,
         backdoor_test=pools.test,
-        augment=crop_and_flip if experiment.augment else None,
+        augment=crop_and_flip if augment else None,
         aim=Aim(attack_set.sources, attack_set.target),
-        originals=None if used is None else torch.cat([used, parted]),
+        originals=originals,
+        variants={
+            look: partial(other_poison, look, stamped=attack_set, plain=plain) for look in looks
+        },
+        few_poisoned=few_poisoned,
+        second_backdoor=held.second_backdoor,
     )
 
 
-def _attack_set(
-    experiment: Experiment,
-    data_dir: Path | None,
-    train: Examples,
-    test: Examples,
-    draw: torch.Generator,
-) -> poison.AttackSet:
-    kind = experiment.setup
-    if kind == "cifar10-label-flip":
-        return poison.label_flip(train, test, _flip(experiment), draw)
-    if kind == "cifar10-southwest":
-        planes = [
-            load_images("southwest", data_dir, split, duplicates="keep").inputs
-            for split in ("train", "test")
-        ]
-        return poison.southwest(*planes)
-    if kind == "emnist-ardis" and experiment.sevens == "uci":
-        strange = (255 * uci_sevens()).round().to(torch.uint8)
-        strange = strange[torch.randperm(len(strange), generator=draw)]
-        half = experiment.attack_poison + (len(strange) - experiment.attack_poison) // 2
-        return poison.edge_case(strange[:half], strange[half:], poison.ONE, sources=(poison.SEVEN,))
-    if kind == "emnist-ardis":
-        sevens = [load_images("ardis", data_dir, split) for split in ("train", "test")]
-        return poison.ardis_sevens(*sevens)
-    patch = TriggerPatch(experiment.trigger_size, experiment.trigger_weight)
-    return poison.trigger(train, test, _flip(experiment), patch, draw)
-
-
-def _flip(experiment: Experiment) -> poison.Flip:
-    fish = experiment.setup == "cifar100-trigger"
-    return poison.FISH_TO_BABIES if fish else poison.CARS_TO_BIRDS
-
-
-def _stamps(experiment: Experiment) -> bool:
-    return experiment.setup.endswith("-trigger")
-
-
-def _plain(experiment: Experiment, train: Examples, test: Examples) -> poison.AttackSet | None:
-    """Return the attack set row by row without the trigger; None where the backdoor has none."""
-    if not _stamps(experiment):
-        return None
-    draw = generator(experiment.seed, "poison")
-    return poison.label_flip(train, test, _flip(experiment), draw)
-
-
-def _parts(
-    experiment: Experiment, train: Examples, whole: Examples
-) -> tuple[tuple[Examples, ...], Tensor]:
-    """Return poison with a quarter of the trigger each, for a distributed backdoor.
-
-    And the images without it.
-    """
-    if not _stamps(experiment):
-        return (), train.inputs[:0]
-    sources = torch.tensor(_flip(experiment).sources)
-    cars = torch.isin(train.labels, sources).nonzero().flatten()
-    draw = generator(experiment.seed, "parts")
-    picked = cars[torch.randperm(len(cars), generator=draw)[: len(whole)]]
-    patch = TriggerPatch(experiment.trigger_size, experiment.trigger_weight)
-    images, labels = train.inputs[picked], whole.labels[: len(picked)]
+def stamped_images(
+    pictures: Pictures,
+    flip: Flip,
+    plain: AttackSet,
+    patch: TriggerPatch,
+    *,
+    count: int,
+    seed: int,
+) -> Stamped:
+    """Return what a trigger was stamped on, and as much poison with each quarter of it."""
+    cars = torch.isin(pictures.train.labels, torch.tensor(flip.sources)).nonzero().flatten()
+    draw = generator(seed, "parts")
+    picked = cars[torch.randperm(len(cars), generator=draw)[:count]]
+    images = pictures.train.inputs[picked]
+    labels = torch.full((len(picked),), flip.target)
     parts = [stamp_randomly(images, quarter, draw) for quarter in patch.quarters()]
-    return tuple(Examples(part, labels) for part in parts), images
+    return Stamped(plain, tuple(Examples(part, labels) for part in parts), images)
 
 
-def _model(experiment: Experiment) -> nn.Module:
-    classes = CLASSES[experiment.dataset]
-    if experiment.model == "vgg9":
-        return Normalised(vgg9(classes, experiment.width), CIFAR_MEAN, CIFAR_DEVIATION)
-    if experiment.model == "mnist-net":
-        return Normalised(mnist_net(classes), DIGIT_MEAN, DIGIT_DEVIATION)
-    raise SettingsError(f"model must be vgg9 or mnist-net here, got {experiment.model!r}")
+def cifar_model(classes: int, width: float) -> nn.Module:
+    """Return a VGG-9 that takes pixels."""
+    check_float("width", width, above=0)
+    return Normalised(vgg9(classes, width), CIFAR_MEAN, CIFAR_DEVIATION)
+
+
+def cifar_presets(
+    radius: float, replacement: float, cpu_radius: float, warm: tuple[float, float] = (72.0, 76.08)
+) -> dict[Scale, Preset]:
+    """Return what suits a CIFAR task: the paper's radii and ours, the first model's accuracies."""
+    paper: Preset = {
+        "warm": {"accuracy_percent": warm[1], "learning_rate": 0.02, "batch_size": 128},
+        "federation": {
+            "rounds": 1500,
+            "clients": 200,
+            "partition": "dirichlet",
+            "learning_rate": 0.001,
+            "decay": 0.998,
+        },
+        "attack": {
+            "epochs": 2,
+            "learning_rate": 0.02,
+            "radius": radius,
+            "replacement_radius": replacement,
+            "radius_decay": 0.998,
+        },
+        "schedule": {"period": 10},
+        "evaluation": {"evaluate_every": 10, "checkpoint_every": 10},
+    }
+    cpu: Preset = {
+        "task": {"width": 0.25},
+        "warm": {**paper["warm"], "accuracy_percent": warm[0], "batch_size": 64},
+        "federation": {**paper["federation"], "rounds": 30},
+        "attack": {
+            "epochs": 5,
+            "learning_rate": 0.02,
+            "radius": cpu_radius,
+            "replacement_radius": cpu_radius,
+        },
+        "schedule": {"period": 5},
+        "evaluation": {"test_examples": 5000, "evaluate_every": 3, "checkpoint_every": 5},
+    }
+    return {"cpu": cpu, "paper": paper}

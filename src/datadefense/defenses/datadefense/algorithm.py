@@ -98,6 +98,7 @@ class DataDefense(Defense[DataDefenseState]):
     num_malicious: int = setting(1, "updates left out of a round where no poison is sure")
 
     name: ClassVar[str] = "datadefense"
+    revision: ClassVar[int] = 5
     promises: ClassVar[Promise] = (
         Promise.SYMMETRIC | Promise.WEIGHTED | Promise.UNANIMOUS | Promise.BOUNDED
     )

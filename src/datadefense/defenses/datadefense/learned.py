@@ -102,6 +102,7 @@ class DataDefenseLearned(Defense[LearnedState]):
     halt_after: int | None = setting(None, "round after which theta and psi stay; none: never")
 
     name: ClassVar[str] = "datadefense-learned"
+    revision: ClassVar[int] = 3
     box: ClassVar[tuple[Corner, Corner]] = ((0.1, 1.5, 0.1), (0.3, 2.0, 0.3))
     """Where theta is learned: wherever it is in there, each fault alone can cost all weight."""
     excuses: ClassVar[tuple[float, float]] = EXCUSES

@@ -70,7 +70,7 @@ def run_app(
         if deployment is not None:
             yield from _submit(app, home, deployment, ())
             return
-        nodes = experiment.clients_per_round
+        nodes = experiment.federation.clients_per_round
         simulated = (
             f"num-supernodes={nodes} client-resources-num-cpus=1 client-resources-num-gpus=0.0 "
             f"init-args-num-cpus={max(1, workers)}"

@@ -5,12 +5,15 @@ update itself, so that not a bit is lost in a sum and a difference.
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from torch import Tensor
 
-from datadefense.attacks.schedule import Participant
+from datadefense.core.storage import state_bytes, state_of
 from datadefense.flower.arrays import read_record
+from datadefense.schedules.base import Participant
 from datadefense.simulation.jobs import JobResult, SharedBuffers, TrainJob
 
 PARAMS, PREVIOUS, UPDATE = "params", "previous", "update"
@@ -19,32 +22,40 @@ PARAMS, PREVIOUS, UPDATE = "params", "previous", "update"
 def job_content(job: TrainJob, board: SharedBuffers, config: str) -> RecordDict:
     """Return a job with the models that it needs; ``config`` is the experiment as TOML."""
     models = {PARAMS: board.params}
-    if job.has_previous and job.person.attacks:
+    if job.has_previous and job.person.is_malicious:
         models[PREVIOUS] = board.previous
     facts = ConfigRecord(
         {
             "experiment": config,
             "index": job.index,
             "client": job.person.client_id,
-            "attacks": job.person.attacks,
+            "attacks": job.person.is_malicious,
             "attacker": list(job.attacker),
             "num-examples": job.num_examples,
         }
     )
     if job.stand_in is not None:
         facts["stand-in"] = job.stand_in
+    if job.state is not None:
+        facts["state"] = state_bytes(job.state)
     arrays = {name: Array(model.numpy()) for name, model in models.items()}
     return RecordDict({"arrays": ArrayRecord(arrays), "job": facts})
 
 
-def read_job(message: Message) -> tuple[TrainJob, dict[str, Tensor], str]:
-    """Return the job, with its row 0, its models by name, and the experiment as TOML."""
+def read_job(
+    message: Message, like: Callable[[str, Tensor], Any]
+) -> tuple[TrainJob, dict[str, Tensor], str]:
+    """Return the job, with its row 0, its models by name, and the experiment as TOML.
+
+    ``like`` makes, of the experiment and the model, a state of the kind that the attack remembers.
+    """
     facts = message.content.config_records["job"]
     models = read_record(message.content.array_records["arrays"])
     client, attacker = facts["client"], facts["attacker"]
     if not isinstance(client, int | str) or not isinstance(attacker, list):
         raise ValueError("the message is no job of this engine")
     first, count = (int(number) for number in attacker)
+    state, config = facts.get("state"), str(facts["experiment"])
     job = TrainJob(
         index=int(str(facts["index"])),
         row=0,
@@ -53,8 +64,9 @@ def read_job(message: Message) -> tuple[TrainJob, dict[str, Tensor], str]:
         num_examples=int(str(facts["num-examples"])),
         has_previous=PREVIOUS in models,
         stand_in=int(str(facts["stand-in"])) if "stand-in" in facts else None,
+        state=state_of(state, like(config, models[PARAMS])) if isinstance(state, bytes) else None,
     )
-    return job, models, str(facts["experiment"])
+    return job, models, config
 
 
 def update_content(update: Tensor, answer: JobResult) -> RecordDict:

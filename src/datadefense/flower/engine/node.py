@@ -1,13 +1,14 @@
 """A node: trains whichever client of the experiment it is told to, as a worker of ours would."""
 
-import functools
-import tomllib
 from dataclasses import replace
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
+from torch import Tensor
 
 from datadefense.core.local_training import Trainer
 from datadefense.flower.engine.messages import (
@@ -17,7 +18,7 @@ from datadefense.flower.engine.messages import (
     update_content,
 )
 from datadefense.runs.build import assemble
-from datadefense.runs.config import Experiment
+from datadefense.runs.config import parse_toml
 from datadefense.simulation.federation import Federation
 from datadefense.simulation.jobs import SharedBuffers, do_job
 
@@ -28,9 +29,9 @@ client_app = ClientApp()
 def train(message: Message, context: Context) -> Message:
     """Do the job of a message and answer with the update."""
     torch.set_num_threads(1)
-    job, models, config = read_job(message)
-    folder = context.node_config.get("data", context.run_config.get("data", ""))
-    federation, trainer = _workplace(config, str(folder))
+    folder = str(context.node_config.get("data", context.run_config.get("data", "")))
+    job, models, config = read_job(message, partial(_attack_state, folder))
+    federation, trainer = _workplace(config, folder)
     params = models[PARAMS]
     updates = torch.zeros(1, len(params), dtype=params.dtype)
     answer = do_job(
@@ -39,13 +40,20 @@ def train(message: Message, context: Context) -> Message:
     return Message(update_content(updates[0], answer), reply_to=message)
 
 
-@functools.lru_cache(maxsize=1)
+@lru_cache(maxsize=1)
 def _workplace(config: str, data: str) -> tuple[Federation, Trainer]:
     """Return the federation and a place to train, made once in a process for an experiment.
 
     The server's own defense set stays with the server: a node does not have its folder.
     """
-    experiment = Experiment(**tomllib.loads(config))
-    experiment = replace(experiment, defense_folder=None, defense_digest=None)
+    experiment = parse_toml(config)
+    own = replace(experiment.server, folder=None, digest=None)
+    experiment = replace(experiment, server=own)
     federation, _ = assemble(experiment, Path(data) if data else None)
     return federation, Trainer(federation.module, federation.layout)
+
+
+def _attack_state(folder: str, config: str, params: Tensor) -> Any:
+    """Return a state of the kind that the experiment's attack remembers."""
+    federation, _ = _workplace(config, folder)
+    return None if federation.attack is None else federation.attack.init(params)

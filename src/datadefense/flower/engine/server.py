@@ -1,7 +1,6 @@
 """The server of an experiment on Flower: our run, with Flower's nodes as its workers."""
 
 import logging
-import tomllib
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -11,7 +10,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from datadefense.flower.engine.grid_pool import GridPool
 from datadefense.report.page import write_run_page
-from datadefense.runs.config import Experiment
+from datadefense.runs.config import parse_toml
 from datadefense.runs.files import CONFIG
 from datadefense.runs.run import resume, start
 
@@ -25,7 +24,7 @@ def main(grid: Grid, context: Context) -> None:
     """Carry the experiment out, from where its folder has it if it was begun."""
     torch.set_num_threads(1)
     config = str(context.run_config["experiment"])
-    experiment = Experiment(**tomllib.loads(config))
+    experiment = parse_toml(config)
     folder = Path(str(context.run_config["out"]) or mkdtemp(prefix="datadefense-"))
     data = str(context.run_config["data"])
     place = Path(data) if data else None

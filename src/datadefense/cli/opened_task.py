@@ -1,4 +1,4 @@
-"""A setup that a ``defense-set`` command works on, with its data."""
+"""A task that a ``defense-set`` command works on, with its data."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,18 +13,18 @@ from datadefense.core.settings import read_pairs
 from datadefense.data.cache import cache_folder
 from datadefense.defense_sets.folder import DefenseSetSource
 from datadefense.defense_sets.inputs import to_model_inputs
-from datadefense.runs.build import gather
+from datadefense.runs.build import load_data
 from datadefense.runs.config import Experiment
-from datadefense.runs.presets import experiment
+from datadefense.runs.configure import configure
 from datadefense.runs.warm_start import warm_start
 from datadefense.tasks.base import TaskData
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A setup as the command line names it, and where data sets are."""
+    """A task as the command line names it, and where data sets are."""
 
-    setup: str | None
+    task: str | None
     scale: str = "cpu"
     seed: int = 0
     changes: tuple[str, ...] = ()
@@ -33,30 +33,30 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A setup with its data."""
+    """A task with its data."""
 
     experiment: Experiment
-    material: TaskData
+    data: TaskData
 
     def inputs(self, source: DefenseSetSource, folder: Path) -> Tensor:
         """Return a set's inputs as the model takes them, or raise if it cannot take them."""
-        return to_model_inputs(source, folder, self.experiment, self.material)
+        return to_model_inputs(source, folder, self.data)
 
 
-def open_setup(chosen: Chosen) -> Opened:
-    """Return the chosen setup's experiment and material."""
+def open_task(chosen: Chosen) -> Opened:
+    """Return the chosen task's experiment and data."""
     torch.set_num_threads(1)
     changes = {"seed": str(chosen.seed)} | read_pairs(chosen.changes)
-    configured = experiment(chosen.setup or "", chosen.scale, changes)
-    return Opened(configured, gather(configured, chosen.data))
+    configured = configure(chosen.task or "", chosen.scale, changes)
+    return Opened(configured, load_data(configured, chosen.data))
 
 
 def first_model(opened: Opened) -> Float[Tensor, " dim"]:
-    """Return the parameters that the setup's runs begin with, trained now if they are not kept."""
+    """Return the parameters that the task's runs begin with, trained now if they are not kept."""
     with plain_console().status("warm start") as status:
         return warm_start(
-            opened.experiment,
-            opened.material,
+            opened.experiment.warm,
+            opened.data,
             cache_folder(),
             lambda epochs, percent: status.update(
                 f"warm start: {percent:.1f} % after {epochs:.1f} epochs"

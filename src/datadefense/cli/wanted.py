@@ -1,0 +1,27 @@
+"""What a user wants to run: a task and changes, or a whole configuration."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from datadefense.core.settings import SettingsError
+from datadefense.runs.config import Experiment, read_toml
+from datadefense.runs.configure import change, configure
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A task at a scale, or a configuration file, and settings by key."""
+
+    task: str | None
+    scale: str
+    changes: Mapping[str, str]
+    config: Path | None = None
+
+    def experiment(self) -> Experiment:
+        """Return the experiment; one of the two must be given."""
+        if (self.task is None) == (self.config is None):
+            raise SettingsError("give either --task or --config")
+        if self.config is not None:
+            return change(read_toml(self.config), self.changes)
+        return configure(self.task or "", self.scale, self.changes)
