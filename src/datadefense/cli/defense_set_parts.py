@@ -40,9 +40,7 @@ def join(
     )
 
 
-def fresh(
-    examples: Examples, others: Sequence[Tensor], data: TaskData | None = None
-) -> Examples:
+def fresh(examples: Examples, others: Sequence[Tensor], data: TaskData | None = None) -> Examples:
     """Return examples as a folder keeps them, each once, without those that ``others`` have."""
     kept = examples.inputs if data is None else data.as_stored(examples.inputs)
     rows = fresh_rows(kept, others)

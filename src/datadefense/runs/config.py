@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -125,16 +125,20 @@ class Experiment:
 
     def keys(self) -> Iterator[str]:
         """Return the key, then those that the configuration has had before, the latest first."""
+        now = (ENGINE, 1 if self.attack is None else self.attack.revision, self.defense.revision)
+        for numbers in product(*(range(number, 0, -1) for number in now)):
+            yield self.key_of(numbers)
+
+    def key_of(self, revisions: Sequence[int]) -> str:
+        """Return the key at given revisions of engine, attack and defense."""
         changes = self.changes()
         server = dict(changes.pop("server", {}))
         if server.pop("folder", None) is not None and self.server.digest is None:
             raise SettingsError("a run with a server.folder has a key once it is `pinned`")
         if server:
             changes["server"] = server
-        now = (ENGINE, 1 if self.attack is None else self.attack.revision, self.defense.revision)
-        for numbers in product(*(range(number, 0, -1) for number in now)):
-            text = json.dumps([changes, list(numbers)], sort_keys=True, default=list)
-            yield hashlib.sha256(text.encode()).hexdigest()[:16]
+        text = json.dumps([changes, list(revisions)], sort_keys=True, default=list)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def pinned(experiment: Experiment) -> Experiment:
