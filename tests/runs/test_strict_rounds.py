@@ -4,7 +4,7 @@ import dataclasses
 import json
 
 import pytest
-from tests.flower.test_audit import refuse
+from tests.flower.test_audit import Odd, refuse
 from tests.simulation.tiny import tiny_federation
 from tests.studies.test_store import record
 
@@ -13,18 +13,16 @@ from datadefense.report.page import write_run_page
 from datadefense.runs.config import Experiment
 from datadefense.runs.files import read_rounds
 from datadefense.runs.metrics import figures_of
+from datadefense.runs.parts import Evaluation, FederationSettings
 from datadefense.runs.run import restore
 from datadefense.runs.summary import attacker_weights, honest_weights
 from datadefense.simulation.pool import Pool
 from datadefense.studies.store import curves_of
 
 ODD = Experiment(
-    defense="tests.flower.test_audit:Odd",
-    clients=12,
-    clients_per_round=5,
-    rounds=4,
-    checkpoint_every=2,
-    evaluate_every=1,
+    defense=Odd(),
+    federation=FederationSettings(clients=12, clients_per_round=5, rounds=4),
+    evaluation=Evaluation(checkpoint_every=2),
 )
 
 

@@ -23,7 +23,7 @@ from datadefense.studies.store import append, read_store
 
 pytest.importorskip("mlxtend")
 pytest.importorskip("sklearn")
-SMALL_SET = {"defense_clean": 20, "server_clean": 5, "server_poison": 5}
+SMALL_SET = {"server.clean": 20, "server.known_clean": 5, "server.poison": 5}
 RUNS = [quick(attack="none"), quick(defense="datadefense", **SMALL_SET)]
 BAD = quick(partition="user")
 

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from tests.runs.summaries import SUMMARY
 
+from datadefense.attacks import Pgd
 from datadefense.core.round_files import FileError
-from datadefense.runs import revisions
-from datadefense.runs.config import Experiment
+from datadefense.defenses import Krum
+from datadefense.runs import config
+from datadefense.runs.config import Experiment, experiment_of
+from datadefense.schedules import FixedFrequency
 from datadefense.simulation.rounds import RoundRecord
 from datadefense.studies.store import Result, append, curves_of, read_store, result_of
 
@@ -19,7 +22,7 @@ from datadefense.studies.store import Result, append, curves_of, read_store, res
 def result(name, seed=0):
     """Return a result of a run that has a name of one letter."""
     summary = dataclasses.replace(SUMMARY, seed=seed)
-    run = Experiment(seed=ord(name), defense_settings={"beta": "auto"})
+    run = Experiment(seed=ord(name), defense=Krum(num_malicious=2))
     return Result(run.key(), run.changes(), summary, {"gap_min": [[1, -0.5]]})
 
 
@@ -45,12 +48,12 @@ def test_there_and_back(store):
 
 
 def test_a_run_is_kept_with_its_key_its_changes_and_its_curves(store):
-    run = Experiment(defense="krum", defense_settings={"num_malicious": "2"}, last_attack=3)
+    run = Experiment(attack=Pgd(), schedule=FixedFrequency(last=3), defense=Krum(num_malicious=2))
     kept = result_of(run, SUMMARY, [record(1, asr_percent=7.0)], set())
     append(store, kept)
     (found,) = read_store(store).values()
     assert (found.key, found.summary) == (run.key(), SUMMARY)
-    assert Experiment(**found.config) == run
+    assert experiment_of(found.config) == run
     assert found.curves == {"asr_percent": [[1, 7.0]]}
 
 
@@ -130,10 +133,10 @@ def test_a_field_that_we_do_not_know_is_an_error(store):
         {"key": 7},
         {"config": {}},
         {"config": result("b").config},
-        {"config": result("a").config | {"attack": "none"}},
+        {"config": result("a").config | {"attack": {"name": "pgd"}}},
         {"config": result("a").config | {"colour": "red"}},
-        {"config": result("a").config | {"rounds": 0}},
-        {"config": result("a").config | {"defense_settings": 7}},
+        {"config": result("a").config | {"federation": {"rounds": 0}}},
+        {"config": result("a").config | {"defense": 7}},
         {"config": [1]},
     ],
 )
@@ -149,7 +152,7 @@ def test_keys_of_earlier_revisions_are_known(store, monkeypatch):
     """Raising a revision asks for new runs; what was measured before stays readable."""
     before = result("a")
     append(store, before)
-    monkeypatch.setattr(revisions, "ENGINE", revisions.ENGINE + 2)
+    monkeypatch.setattr(config, "ENGINE", config.ENGINE + 2)
     after = result("a")
     assert after.key != before.key
     append(store, after)
@@ -167,7 +170,7 @@ def test_the_committed_store_has_the_keys_of_its_configurations():
     assert time.process_time() - started < 5
     assert len(results) > 500
     for key, one in results.items():
-        assert key in list(Experiment(**one.config).keys())
+        assert key in list(experiment_of(one.config).keys())
 
 
 def test_curves_have_the_rounds_that_were_evaluated():

@@ -26,9 +26,12 @@ def configure(task: str, scale: str, changes: Mapping[str, str]) -> Experiment:
     seed = left.pop("seed", "0")
     if (share := left.pop("malicious", None)) is not None:
         _choose_pool(share, chosen, changes)
+    unused = ("attack", "schedule") if chosen["attack"] == NONE else ()
+    if unused and (said := [key for key in ("malicious", "schedule") if key in changes]):
+        raise SettingsError(f"{said[0]} does not apply: nobody attacks")
     classes: dict[str, type[Any]] = dict(PLAIN)
     for part, name in chosen.items():
-        if not (part == "attack" and name == NONE):
+        if part not in unused:
             classes[part] = PLUGINS[part].find(name)
     presets = classes["task"].presets
     check_choice("scale", scale, presets)

@@ -1,4 +1,4 @@
-"""Attacks by name: their settings are fields of the experiment, and their runs go on exactly."""
+"""Runs of attackers who call the defense: their budget is stored, and they go on exactly."""
 
 import json
 
@@ -6,44 +6,10 @@ import pytest
 import torch
 from tests.runs.quick import quick
 
-from datadefense.attacks.drip import Drip
-from datadefense.attacks.oracle import LEVELS, CallsTheDefense
-from datadefense.core.settings import SettingsError
-from datadefense.runs.attack_kinds import ATTACKS
-from datadefense.runs.config import Experiment
+from datadefense.attacks.oracle import LEVELS
 from datadefense.runs.files import ROUNDS, SUMMARY, read_rounds
 from datadefense.runs.run import resume, start
 from datadefense.simulation.pool import Pool
-
-
-def test_fields_of_the_experiment_are_settings_of_the_attack():
-    drip = Experiment(attack="drip", tolerance=0.1, reach=2.0, drip_slack=0.05).make_attack().twist
-    assert drip == Drip(tolerance=0.1, reach=2.0, slack=0.05)
-    chosen = {"knowledge": "rule", "least_weight": 0.25, "longest_step": 10.0}
-    oracle = Experiment(attack="oracle", **chosen).make_attack().twist
-    assert oracle == CallsTheDefense("rule", 0.25, 10.0)
-
-
-@pytest.mark.parametrize("name", ATTACKS)
-def test_defaults_are_the_attacks_own(name):
-    attack = Experiment(attack=name).make_attack()
-    if name in ("drip", "oracle"):
-        assert attack.twist == type(attack.twist)()
-        assert attack.radius is None
-        assert not attack.replacement
-    assert (attack is None) == (name == "none")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"attack": "oracle", "knowledge": "all"}, "knowledge must be one of"),
-        ({"attack": "drip", "drip_slack": 2.0}, "slack must be <= 1"),
-    ],
-)
-def test_settings_that_cannot_be_are_said_before_a_run(changes, message):
-    with pytest.raises(SettingsError, match=message):
-        Experiment(**changes)
 
 
 def carried_out(run, workers, stop=None):
