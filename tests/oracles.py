@@ -238,7 +238,7 @@ def between(value, low, high):
     return max(low, min(high, value))
 
 
-def faults(clean, poison, distance, released, usual, *, excuses=(2, 0.25)):
+def penalties(clean, poison, distance, released, usual, *, excuses=(2, 0.25)):
     """``released``: the old model's losses on clean and on poisoned points."""
     released_clean, released_poison = released
     worse = [(loss - released_clean) / (released_clean + 0.1) for loss in clean]

@@ -12,10 +12,7 @@ from datadefense import Examples, Server
 from datadefense.core.rng import generator
 from datadefense.core.settings import SettingsError, build
 from datadefense.defenses import DataDefense
-from datadefense.defenses.datadefense.algorithm import FAULTS, NOTHING_SURE
-from datadefense.defenses.datadefense.hold import HALVINGS
-from datadefense.defenses.datadefense.sure_poison import FEWEST, PRIOR
-from datadefense.defenses.datadefense.usual_distance import MEMORY
+from datadefense.defenses.datadefense.algorithm import NOTHING_SURE, PENALTIES
 
 
 def one_round(round, server=None, defense=None):
@@ -35,8 +32,8 @@ def slow_round(defense, state, round, server):
         known,
         share=defense.low_share,
         chance=defense.chance,
-        fewest=FEWEST,
-        prior=PRIOR,
+        fewest=defense.fewest_known,
+        prior=defense.prior_examples,
     )
     sure = [i for i, flag in enumerate(flags) if flag]
     rest = [i for i, flag in enumerate(flags) if not flag]
@@ -59,10 +56,10 @@ def slow_round(defense, state, round, server):
     distances = [oracles.norm(update) for update in round.updates.tolist()]
     usual = oracles.middle(state.distances) if state.distances else math.inf
     per_client = oracles.columns(map(means, models))
-    f = oracles.faults(*per_client, distances, means(start), usual, excuses=(0, 0))
+    f = oracles.penalties(*per_client, distances, means(start), usual, excuses=(0, 0))
     f = [row[1:] for row in f]
     theta = [defense.learned_poison, defense.moved_far]
-    costs = [[t * fault for t, fault in zip(theta, row, strict=True)] for row in f]
+    costs = [[t * penalty for t, penalty in zip(theta, row, strict=True)] for row in f]
     scores = [1 - max(row) for row in costs]
     share = sum(score > 0 for score in scores) / len(scores)
     weights, _, step = sets.slow_hold(
@@ -70,7 +67,7 @@ def slow_round(defense, state, round, server):
         [knows(model) for model in models],
         lambda weights: knows(averaged(weights)),
         max(reference + defense.slack, knows(start)),
-        HALVINGS,
+        defense.halvings,
     )
     blameless = [d for d, row in zip(distances, costs, strict=True) if row[0] < 1 and d > 0]
     past = [*state.distances, oracles.lower_median(blameless)] if blameless else state.distances
@@ -80,7 +77,7 @@ def slow_round(defense, state, round, server):
 def updates_of(kind, index, params):
     draw = generator(index, kind)
     if kind == "honest":
-        return torch.stack([toys.honest(7 * index + one) for one in range(6)])
+        return torch.stack([toys.honest(7 * index + client) for client in range(6)])
     if kind == "attacked":
         return toys.attacked_round(6, 2).updates
     if kind == "noise":
@@ -106,7 +103,7 @@ def test_rounds_against_loops(kind):
         assert result.report["step"] == step
         assert result.weights.tolist() == pytest.approx(weights, abs=1e-7)
         assert result.params.tolist() == pytest.approx(expected.tolist(), abs=1e-6)
-        assert result.state.distances == pytest.approx(past[-MEMORY:])
+        assert result.state.distances == pytest.approx(past[-defense.distance_memory :])
         state, params = result.state, result.params
         held += result.report["left_out"] > 0 and step < 1
     assert (held > 0) == (kind == "patient")
@@ -125,8 +122,8 @@ def test_who_learned_the_sure_poison_loses_its_weight_and_the_others_keep_theirs
 def test_rounds_of_honest_clients_leave_nobody_out():
     watched = sets.Watched(DataDefense(), sets.server(), toys.released())
     for index in range(15):
-        examples = [toys.clean_examples(30, 10 * index + one) for one in range(5)]
-        updates = [toys.learn(watched.params, one, steps=5) - watched.params for one in examples]
+        examples = [toys.clean_examples(30, 10 * index + client) for client in range(5)]
+        updates = [toys.learn(watched.params, part, steps=5) - watched.params for part in examples]
         result = watched.play(torch.stack(updates))
         assert result.report["left_out"] == 0
         assert result.report["step"] == 1
@@ -140,7 +137,7 @@ def without_sure_poison():
     """Everything is known to be clean; or too little is."""
     owned = sets.owned()
     everything = torch.ones(120, dtype=torch.bool)
-    few = torch.arange(120) < FEWEST - 1
+    few = torch.arange(120) < DataDefense().fewest_known - 1
     return [sets.server(replace(owned, known_clean=known)) for known in (everything, few)]
 
 
@@ -228,7 +225,7 @@ def test_no_update_buys_many_passes(kind, clients):
 def test_evidence_and_reasons():
     defense, server, params = DataDefense(), sets.server(), toys.released()
     drip = [sets.towards_poison(params, share) for share in (0.05, 0.2, 0.4, 0.6)]
-    hidden = replace(defense, **dict.fromkeys(FAULTS, 0.0))
+    hidden = replace(defense, **dict.fromkeys(PENALTIES, 0.0))
     seen = set()
     for chosen, updates in (
         (defense, [*drip, *toys.attacked_round(8, 2).updates]),
@@ -239,10 +236,10 @@ def test_evidence_and_reasons():
         result = one_round(round, server, chosen)
         assert set(result.evidence) == {
             *("clean_loss", "poison_loss", "distance", "known_poison"),
-            *FAULTS,
+            *PENALTIES,
         }
         costs = [
-            [getattr(chosen, name) * float(result.evidence[name][j]) for name in FAULTS]
+            [getattr(chosen, name) * float(result.evidence[name][j]) for name in PENALTIES]
             for j in range(len(updates))
         ]
         for j, reason in enumerate(result.report["reasons"]):
@@ -252,7 +249,7 @@ def test_evidence_and_reasons():
                 continue
             name, value = reason.split()
             assert float(value) == pytest.approx(float(result.evidence[name][j]), rel=0.01)
-            assert name == "known_poison" or name == FAULTS[costs[j].index(max(costs[j]))]
+            assert name == "known_poison" or name == PENALTIES[costs[j].index(max(costs[j]))]
             seen.add(name)
     assert {"known_poison", "learned_poison"} <= seen
 
@@ -294,7 +291,7 @@ def test_claims_and_provenance_are_not_read():
         ({"slack": -0.1}, "slack must be >= 0, got -0.1"),
         ({"slack": 1.5}, "slack must be <= 1, got 1.5"),
         ({"slack": float("nan")}, "slack must be a finite number, got nan"),
-        *(({name: -1}, f"{name} must be >= 0, got -1") for name in FAULTS),
+        *(({name: -1}, f"{name} must be >= 0, got -1") for name in PENALTIES),
         ({"low_share": 0}, "low_share must be > 0, got 0"),
         ({"low_share": 1}, "low_share must be < 1, got 1"),
         ({"chance": -1}, "chance must be >= 0, got -1"),
@@ -310,7 +307,7 @@ def test_bad_settings(values, message):
 
 def test_settings_as_texts():
     default = DataDefense()
-    texts = {one.name: str(getattr(default, one.name)) for one in fields(default)}
+    texts = {field.name: str(getattr(default, field.name)) for field in fields(default)}
     assert build(DataDefense, texts) == default
 
 

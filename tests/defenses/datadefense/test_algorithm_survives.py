@@ -13,15 +13,13 @@ from datadefense import Examples, load_state, save_state
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.rng import generator
 from datadefense.defenses import DataDefense
-from datadefense.defenses.datadefense import algorithm
-from datadefense.defenses.datadefense.algorithm import FAULTS
+from datadefense.defenses.datadefense.algorithm import PENALTIES
 from datadefense.defenses.datadefense.client_losses import WORST
-from datadefense.defenses.datadefense.sure_poison import FEWEST
 from datadefense.testing import toy_round, toy_server
 
-NO_FAULTS = dict.fromkeys(FAULTS, 0.0)
+NO_PENALTIES = dict.fromkeys(PENALTIES, 0.0)
 """Settings under which nothing but the hold stands between the clients and the model."""
-DEFENSES = [DataDefense(), DataDefense(**NO_FAULTS), DataDefense(slack=0.0, **NO_FAULTS)]
+DEFENSES = [DataDefense(), DataDefense(**NO_PENALTIES), DataDefense(slack=0.0, **NO_PENALTIES)]
 steps = st.tuples(st.sampled_from(sets.KINDS), st.integers(1, 8), st.integers(0, 10**6))
 
 
@@ -29,7 +27,7 @@ def watched(defense=None, owned=None):
     return sets.Watched(defense or DataDefense(), sets.server(owned), toys.released())
 
 
-@pytest.mark.parametrize("defense", DEFENSES, ids=["default", "no faults", "no slack"])
+@pytest.mark.parametrize("defense", DEFENSES, ids=["default", "no penalties", "no slack"])
 @settings(max_examples=25)
 @given(st.lists(steps, min_size=1, max_size=10))
 def test_the_promise_holds_for_any_updates(defense, rounds):
@@ -47,7 +45,7 @@ def test_the_promise_holds_for_updates_without_a_plan():
     @settings(max_examples=40)
     @given(st.lists(row, min_size=1, max_size=3), st.lists(row, min_size=1, max_size=3))
     def look(first, second):
-        run = watched(DataDefense(**NO_FAULTS))
+        run = watched(DataDefense(**NO_PENALTIES))
         for rows in (first, second):
             updates = torch.tensor(rows, dtype=torch.float32)
             average = run.params.double() + updates.double().sum(0)
@@ -65,7 +63,7 @@ def averaged_success(kind, clients, rounds):
     return sets.success(toys.predict, params, sets.owned().examples, sets.POISONED)
 
 
-@pytest.mark.parametrize("defense", DEFENSES[:2], ids=["default", "no faults"])
+@pytest.mark.parametrize("defense", DEFENSES[:2], ids=["default", "no penalties"])
 @pytest.mark.parametrize("kind", ["patient", "majority", "half", "clones"])
 def test_no_patience_moves_the_reference(kind, defense):
     """Every round, a hundred times; averaging learns the poison from the same clients."""
@@ -86,7 +84,7 @@ def test_attackers_from_the_first_round_on_and_nobody_else(kind):
         result = run.play(sets.hostile(kind, 5, run.params, index))
     assert result.report["fallback"].startswith("datadefense ")
     assert all(result.report["reasons"])
-    after = run.play([sets.towards_honest(run.params, 0.3, one) for one in range(5)])
+    after = run.play([sets.towards_honest(run.params, 0.3, client) for client in range(5)])
     assert "fallback" not in after.report
 
 
@@ -95,7 +93,7 @@ def test_after_any_attack_honest_clients_count_again():
     for index, kind in enumerate(sets.KINDS):
         run.play(sets.hostile(kind, 6, run.params, index))
     for _ in range(12):
-        result = run.play([sets.towards_honest(run.params, 0.3, one) for one in range(6)])
+        result = run.play([sets.towards_honest(run.params, 0.3, client) for client in range(6)])
     assert (result.weights > 0.1).all()
 
 
@@ -104,12 +102,12 @@ def test_from_a_file_it_goes_on_to_the_same_bits_and_keeps_the_promise(tmp_path,
     straight, resumed = watched(), watched()
     for index in range(12):
         updates = sets.hostile(kind, 6, straight.params, index)
-        one, two = straight.play(updates), resumed.play(updates)
-        assert torch.equal(one.params, two.params)
-        assert torch.equal(one.weights, two.weights)
-        assert one.report == two.report
-        assert one.state.distances == two.state.distances
-        assert one.state.first_margins == two.state.first_margins
+        left, right = straight.play(updates), resumed.play(updates)
+        assert torch.equal(left.params, right.params)
+        assert torch.equal(left.weights, right.weights)
+        assert left.report == right.report
+        assert left.state.distances == right.state.distances
+        assert left.state.first_margins == right.state.first_margins
         save_state(tmp_path / "state", resumed.state)
         like = resumed.defense.init(resumed.server, resumed.params)
         resumed.state = load_state(tmp_path / "state", like=like)
@@ -186,9 +184,8 @@ def test_an_example_that_comes_back_is_judged_by_the_first_model():
     assert set(sets.POISONED) <= set(result.report["marked"])
 
 
-def test_no_more_than_so_many_margins_of_absent_examples_are_remembered(monkeypatch):
-    monkeypatch.setattr(algorithm, "REMEMBERED", 30)
-    run, pool = watched(owned=POOL), POOL
+def test_no_more_than_so_many_margins_of_absent_examples_are_remembered():
+    run, pool = watched(DataDefense(remembered_margins=30), POOL), POOL
     for start in range(0, 120, 20):
         part = pool.take(torch.arange(start, start + 20))
         state = run.defense.aggregate(
@@ -242,7 +239,7 @@ def test_marks_of_any_kind(kind):
     owned = sets.owned()
     known = {
         "none": torch.zeros(120, dtype=torch.bool),
-        "few": torch.arange(120) < FEWEST - 1,
+        "few": torch.arange(120) < DataDefense().fewest_known - 1,
         "all": torch.ones(120, dtype=torch.bool),
         "one class": owned.known_clean & (owned.examples.labels == 1),
         "wrong": owned.known_clean | (torch.arange(120) > 118),
@@ -300,7 +297,7 @@ def test_a_model_that_is_not_finite_only_at_the_average_is_not_released():
 
     def predict(params, inputs):
         logits = toys.predict(params, inputs)
-        return logits if any(torch.equal(params, one) for one in sound) else logits * torch.nan
+        return logits if any(torch.equal(params, known) for known in sound) else logits * torch.nan
 
     defense, broken = DataDefense(), replace(server, predict=predict)
     state = defense.init(broken, toys.released())
@@ -340,7 +337,7 @@ def test_rounds_of_the_toy_server(seed):
 def test_a_minority_that_hardly_moves_never_becomes_the_measure(share):
     run = watched()
     for index in range(6):
-        updates = torch.stack([toys.honest(index % 4 * 10 + one) for one in range(10)])
+        updates = torch.stack([toys.honest(index % 4 * 10 + client) for client in range(10)])
         updates[:4] *= share
         assert (run.play(updates).weights[4:] > 0.05).all()
 

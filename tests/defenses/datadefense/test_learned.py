@@ -7,12 +7,15 @@ import torch
 from tests import oracles
 from tests.defenses.datadefense import toys
 from tests.defenses.datadefense.learned_rounds import (
+    BOX,
+    DEFAULT,
     POISONED,
     in_the_box,
     is_sound,
     one_round,
     same_psi,
     started,
+    steps,
 )
 
 from datadefense import Examples
@@ -20,9 +23,9 @@ from datadefense.core.rng import generator
 from datadefense.core.settings import SettingsError, build
 from datadefense.defenses import DataDefenseLearned
 from datadefense.defenses.datadefense.detector import draw_psi, gamma, standardise
-from datadefense.defenses.datadefense.detector_fit import CLIP, Steps, fit
-from datadefense.defenses.datadefense.faults import NAMES
+from datadefense.defenses.datadefense.detector_fit import fit
 from datadefense.defenses.datadefense.losses import l_c, l_p
+from datadefense.defenses.datadefense.penalties import NAMES
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -44,7 +47,7 @@ def test_who_learned_the_poisoned_labels_loses_its_weight_and_the_others_keep_th
 @pytest.mark.parametrize("corner", list(product((0, 1), repeat=3)), ids=str)
 def test_any_start_of_theta_in_the_box_will_do(corner):
     round = toys.attacked_round()
-    theta = torch.tensor([DataDefenseLearned.box[end][i] for i, end in enumerate(corner)]).double()
+    theta = torch.tensor([BOX[end][i] for i, end in enumerate(corner)]).double()
     result = one_round(DataDefenseLearned(), round, state=replace(started(), theta=theta))
     is_sound(result, round)
     assert float(result.weights[0]) == 0
@@ -80,7 +83,7 @@ def slow_round(defense, state, round, server):
     distances = [oracles.norm(update) for update in round.updates.tolist()]
     usual = oracles.middle(state.distances) if state.distances else math.inf
     f = torch.tensor(
-        oracles.faults(*per_client, distances, means(start), usual),
+        oracles.penalties(*per_client, distances, means(start), usual),
         dtype=torch.float64,
     )
     theta = state.theta.clone().requires_grad_()
@@ -90,13 +93,11 @@ def slow_round(defense, state, round, server):
     z = server.predict(phi, inputs)
     loss = l_c(z, y)[clean].mean() + l_p(z, y)[marked].mean()
     (gradient,) = torch.autograd.grad(loss, theta)
-    width = [high - low for low, high in zip(*DataDefenseLearned.box, strict=True)]
+    width = [high - low for low, high in zip(*BOX, strict=True)]
     scaled = [g * w for g, w in zip(gradient.tolist(), width, strict=True)]
     stepped = [
         oracles.between(t - defense.theta_rate * w * s / oracles.norm(scaled), low, high)
-        for t, w, s, low, high in zip(
-            state.theta.tolist(), width, scaled, *DataDefenseLearned.box, strict=True
-        )
+        for t, w, s, low, high in zip(state.theta.tolist(), width, scaled, *BOX, strict=True)
     ]
     first, second, _ = state.theta.tolist()
     blameless = [
@@ -129,14 +130,14 @@ def test_a_round_against_loops_and_autograd(seed):
         state = result.state
 
 
-def slow_fit(psi, owned, margins, steps, rate):
+def slow_fit(psi, owned, margins, count, rate):
     """Adam by hand, in float64, on V / n + L_pred / |C| + l_consist / pairs."""
     weights = [weight.double() for weight in psi]
     first, second = ([torch.zeros_like(weight) for weight in weights] for _ in range(2))
     known, y = owned.known_clean.tolist(), owned.examples.labels
     h_1 = standardise(owned.features).double()
     pairs = sum(known) * (len(known) - sum(known))
-    for step in range(1, steps + 1):
+    for step in range(1, count + 1):
         weights = [weight.detach().requires_grad_() for weight in weights]
         W1, W2, W3, W4 = weights
         y_hat = ((h_1 @ W1.T).relu() @ W2.T).softmax(1)
@@ -144,7 +145,8 @@ def slow_fit(psi, owned, margins, steps, rate):
         scores = ((pair @ W3.T).relu() @ W4.T)[:, 0]
         gamma = (scores - scores.min()) / (scores.max() - scores.min())
         loss = sum(
-            g * max(-CLIP, min(CLIP, m)) for g, m in zip(gamma, margins.tolist(), strict=True)
+            g * oracles.between(m, -DEFAULT.margin_clip, DEFAULT.margin_clip)
+            for g, m in zip(gamma, margins.tolist(), strict=True)
         )
         loss = loss / len(known) + oracles.consistency(gamma, known) / max(1, pairs)
         for row, label, is_known in zip(y_hat, y, known, strict=True):
@@ -165,7 +167,7 @@ def test_the_detectors_steps_against_adam_by_hand(known):
     owned = toys.defense_set(12, 4, known)
     margins = 4 * torch.randn(16, generator=generator(0, "margins"))
     start = draw_psi(toys.WIDTH, toys.CLASSES, generator(0, "psi"), hidden=32)
-    found = fit(start, owned, margins, Steps(4, 1e-3))
+    found = fit(start, owned, margins, steps(4, 1e-3))
     expected = slow_fit(start, owned, margins, 4, 1e-3)
     for before, one, two in zip(start, found, expected, strict=True):
         length = float((two - before).norm())
@@ -195,7 +197,7 @@ def test_margins_count_up_to_a_limit():
     states = [
         DataDefenseLearned().init(server, factor * toys.released()) for factor in (1000.0, 2000.0)
     ]
-    assert min(map(abs, states[0].first_margins.values())) > CLIP
+    assert min(map(abs, states[0].first_margins.values())) > DEFAULT.margin_clip
     assert same_psi(states[0].psi, states[1].psi)
 
 

@@ -1,4 +1,4 @@
-"""What the default remembers: a set that grows, files, halts."""
+"""What the learned form remembers: a set that grows, files, halts."""
 
 from dataclasses import replace
 
@@ -11,13 +11,14 @@ from tests.defenses.datadefense.learned_rounds import (
     one_round,
     same_psi,
     started,
+    steps,
 )
 
 from datadefense import load_state, save_state
 from datadefense.core.rng import generator
 from datadefense.defenses import DataDefenseLearned
 from datadefense.defenses.datadefense.detector import Psi
-from datadefense.defenses.datadefense.detector_fit import ROUND_RATE, Steps, fit
+from datadefense.defenses.datadefense.detector_fit import fit
 from datadefense.defenses.datadefense.learned import LearnedState
 from datadefense.defenses.datadefense.losses import margin
 
@@ -36,9 +37,9 @@ def test_a_set_that_grows_and_is_corrected_keeps_the_state():
     margins = second.state.first_margins
     assert tuple(margins) == grown.ids
     started = margin(toys.predict(toys.released(), old.examples.inputs), old.examples.labels)
-    assert [margins[one] for one in old.ids] == started.tolist()
+    assert [margins[example] for example in old.ids] == started.tolist()
     today = margin(toys.predict(later, more.examples.inputs), more.examples.labels)
-    assert [margins[one] for one in more.ids] == pytest.approx(today.tolist(), abs=1e-5)
+    assert [margins[example] for example in more.ids] == pytest.approx(today.tolist(), abs=1e-5)
     assert not set(second.report["marked"]) & set(range(30, 35))
 
 
@@ -48,7 +49,7 @@ def test_examples_that_were_taken_out_are_forgotten_and_order_does_not_matter():
     order = torch.randperm(100, generator=generator(0))[:70]
     part = old.take(order)
     second = one_round(defense, toys.attacked_round(index=2), toys.server(part), first.state)
-    expected = {one: first.state.first_margins[one] for one in part.ids}
+    expected = {example: first.state.first_margins[example] for example in part.ids}
     assert second.state.first_margins == expected
     poisoned = {place for place, row in enumerate(order.tolist()) if row in POISONED}
     assert len(poisoned & set(second.report["marked"])) >= len(poisoned) - 2
@@ -63,7 +64,7 @@ def test_the_detector_learns_from_the_mean_of_first_and_present_margins():
     first, now = (margin(toys.predict(at, inputs), y) for at in (toys.released(), result.params))
     assert (first[80:] < 0).all()
     assert (now[80:] > 0).all()
-    expected = fit(started().psi, owned, (first + now) / 2, Steps(3, ROUND_RATE))
+    expected = fit(started().psi, owned, (first + now) / 2, steps(3, defense.psi_rate))
     assert same_psi(result.state.psi, expected)
 
 

@@ -84,9 +84,9 @@ def slow_round(defense, state, round, server):
     phi = start + sum(weight * update for weight, update in zip(C, round.updates, strict=True))
     l_c, l_p = label_losses(server.predict, phi, owned.examples)
     parts = (l_c[clean], l_p[marked])
-    loss = sum(part.sum() if defense.sums else part.mean() for part in parts)
+    loss = sum(part.sum() if defense.theta_loss == "sum" else part.mean() for part in parts)
     (slope,) = torch.autograd.grad(loss, theta)
-    at = start if defense.psi_first else phi.detach()
+    at = start if defense.psi_update == "before" else phi.detach()
     l_c, l_p = label_losses(server.predict, at, owned.examples)
     psi = slow_psi_step(
         state.psi,
@@ -143,7 +143,7 @@ def test_the_order_of_the_updates_matters():
 def test_the_consistent_start_against_autograd(make):
     defense, server = make(start_steps=2, start_rate=0.003), small_server()
     owned = server.defense_set
-    psi = draw_psi(toys.WIDTH, toys.CLASSES, server.generator(defense.name, "psi"))
+    psi = draw_psi(toys.WIDTH, toys.CLASSES, server.generator(defense.name, "psi"), 256)
     expected = psi
     for _ in range(2):
         expected = slow_psi_step(expected, owned, None, rate=0.003, lam=defense.start_lam)
@@ -168,11 +168,12 @@ def test_how_theta_is_drawn():
 
 def test_presets_are_named_fields_and_nothing_else():
     common = {"start_steps": 100, "start_rate": 1e-5, "start_lam": 10.0, "psi_rate": 0.001}
-    algorithm_1 = common | {"form": "relu", "features": 3, "sums": True, "theta_rate": 0.01}
-    algorithm_1 |= {"theta_start": "normal", "psi_scale": 1.0, "psi_first": True, "lam": 10.0}
-    algorithm_2 = algorithm_1 | {"psi_first": False, "lam": 0.0}
-    code = algorithm_2 | {"form": "linear", "features": 4, "sums": False, "theta_rate": 0.16}
-    code |= {"theta_start": "xavier", "psi_scale": 1 / 32}
+    algorithm_1 = common | {"form": "relu", "features": 3, "theta_loss": "sum"}
+    algorithm_1 |= {"theta_start": "normal", "psi_scale": 1.0, "lam": 10.0, "theta_rate": 0.01}
+    algorithm_1 |= {"psi_update": "before", "hidden": 256}
+    algorithm_2 = algorithm_1 | {"psi_update": "after", "lam": 0.0}
+    code = algorithm_2 | {"form": "linear", "features": 4, "theta_loss": "mean"}
+    code |= {"theta_start": "xavier", "psi_scale": 1 / 32, "theta_rate": 0.16}
     for make, fields in zip(PRESETS, (algorithm_1, algorithm_2, code), strict=True):
         assert {name: getattr(make(), name) for name in fields} == fields
 
@@ -323,6 +324,9 @@ def test_a_flat_detector_is_not_moved_by_the_ranking(make):
         ({"form": "cubic"}, "form must be one of relu, linear, got 'cubic'"),
         ({"features": 5}, "features must be one of 3, 4, got '5'"),
         ({"theta_start": "zero"}, "theta_start must be one of normal, xavier, got 'zero'"),
+        ({"theta_loss": "max"}, "theta_loss must be one of sum, mean, got 'max'"),
+        ({"psi_update": "never"}, "psi_update must be one of before, after, got 'never'"),
+        ({"hidden": 0}, "hidden must be >= 1, got 0"),
         ({"theta_rate": -1}, "theta_rate must be >= 0, got -1"),
         ({"psi_decay_every": 0}, "psi_decay_every must be >= 1, got 0"),
         ({"start_steps": -1}, "start_steps must be >= 0, got -1"),
