@@ -10,7 +10,8 @@ from datadefense.cli.defense_set_app import set_app
 from datadefense.cli.flower_app import flower_app
 from datadefense.cli.options import DataFolder
 from datadefense.cli.results_app import COMMANDS, list_studies
-from datadefense.cli.too_little_memory import check_address_space, too_little_memory
+from datadefense.cli.too_little_memory import check_address_space
+from datadefense.cli.user_errors import user_error
 
 app = typer.Typer(
     name="datadefense",
@@ -216,8 +217,9 @@ def aggregate(
         typer.Option(help="What the defense remembers: read if it is there, then written."),
     ] = None,
     sends: Annotated[
-        str, typer.Option(help="What the files hold: updates (differences) or models (whole).")
-    ] = "updates",
+        str,
+        typer.Option(help="What the files hold: whole models, or updates (model less global)."),
+    ] = "models",
     buffers: Annotated[
         str, typer.Option(help="BatchNorm statistics and the like: aggregate, keep or refuse.")
     ] = "aggregate",
@@ -245,10 +247,16 @@ def aggregate(
         int, typer.Option(help="Most bytes of updates that stay in memory.")
     ] = 1_000_000_000,
 ) -> None:
-    """Aggregate a folder of client updates with a defense."""
+    """Aggregate a folder of client models (or updates) with a defense.
+
+    Files that look like the other kind than --sends says are refused; so is a --state of another
+    defense, other settings or another model.
+    """
     from datadefense.cli.aggregate import FileRound, Intake, aggregate_files
+    from datadefense.core.settings import check_int
     from datadefense.kernels.spill import Spill
 
+    check_int("spill_above", spill_above, 0)
     place = None if spill is None else Spill(spill, spill_above)
     names = tuple(buffer_name or ())
     intake = Intake(sends, buffers, names, num_examples, max_examples, max_clients, place)
@@ -333,16 +341,15 @@ def _prepare(workers: int | None) -> None:
 def main() -> None:
     """Run the command line; a user's mistake ends in one line, not in a traceback.
 
-    Modules of the user's own are also looked for in the current folder, behind all others: a file
-    there must not stand in for a library.
+    What counts as one is said in `datadefense.cli.user_errors`. Modules of the user's own are also
+    looked for in the current folder, behind all others: a file there must not stand in for a
+    library.
     """
     sys.path.append(str(Path.cwd()))
     try:
         app()
     except Exception as error:
-        said = too_little_memory(error) or (
-            str(error) if isinstance(error, ValueError | OSError) else None
-        )
+        said = user_error(error)
         if said is None:
             raise
         typer.echo(f"error: {said}", err=True)

@@ -18,6 +18,8 @@ from typing import TypeVar
 from torch import Tensor
 
 from datadefense.core import tensor_file
+from datadefense.core.errors import DataDefenseError
+from datadefense.core.fingerprint import Fingerprint
 from datadefense.core.foreign import told
 from datadefense.core.state_tree import Place, TreeError, decode, encode
 
@@ -25,11 +27,13 @@ S = TypeVar("S")
 FORMAT = "datadefense-state-3"
 UNSEALED_FORMAT = "datadefense-state-2"
 """The format before: it is read too, and has no checksum."""
+OWNER = "fingerprint"
+"""Name in the metadata under which a file says which run's state it holds."""
 OWNER_ONLY = 0o600
 """Mode of a file that only its owner may read."""
 
 
-class StateError(ValueError):
+class StateError(DataDefenseError, ValueError):
     """A state file that is broken, or that belongs to something else."""
 
 
@@ -102,26 +106,32 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str
     write_atomically(path, lambda part: tensor_file.write(part, tensors, metadata))
 
 
-def save_state(path: Path | str, state: object) -> None:
-    """Write a defense's state to one file, atomically and for its owner's eyes alone."""
+def save_state(path: Path | str, state: object, fingerprint: Fingerprint | None = None) -> None:
+    """Write a defense's state to one file, atomically and for its owner's eyes alone.
+
+    With a ``fingerprint``, the file says which run's state it is.
+    """
     tensors: dict[str, Tensor] = {}
     try:
         tree = json.dumps(encode(state, "state", tensors), allow_nan=False)
     except ValueError as error:
         raise StateError(str(error)) from error
     metadata = {"format": FORMAT, "tree": tree}
+    if fingerprint is not None:
+        metadata[OWNER] = fingerprint.to_text()
     write_atomically(
         Path(path), lambda part: tensor_file.write_sealed(part, tensors, metadata), OWNER_ONLY
     )
 
 
-def load_state(path: Path | str, like: S) -> S:
+def load_state(path: Path | str, like: S, fingerprint: Fingerprint | None = None) -> S:
     """Read a state back. ``like`` is a state of the same kind, such as ``defense.init`` makes.
 
     Classes come from it, never from the file; names of fields, types of values, dtypes and shapes
     must agree with it, or with what its class declares. A field that is None or empty there can
     hold plain values and tensors only. A file with a wrong checksum is refused; one of the format
-    before this one has none, and is held to the rest.
+    before this one has none, and is held to the rest. With a ``fingerprint``, so is a file of
+    another run, and one that does not say which run it is of.
     """
     path = Path(path)
     try:
@@ -135,16 +145,34 @@ def load_state(path: Path | str, like: S) -> S:
     try:
         if kind == FORMAT:
             tensor_file.check_seal(content, file.metadata)
+        if fingerprint is not None:
+            _check_owner(path, file.metadata.get(OWNER), fingerprint)
         # Clones lie in memory as a defense's own tensors do, which sums of floats depend on.
         tensors = {name: tensor.clone() for name, tensor in file.tensors.items()}
         state: S = decode(json.loads(file.metadata["tree"]), Place("state", like), tensors)
     except TreeError as error:
         raise StateError(f"{path}: {error}") from error
+    except StateError:
+        raise
     except Exception as error:
         raise StateError(f"{path} is a broken state file: {told(error)}") from error
     if type(state) is not type(like):
         raise StateError(f"{path} does not hold a {type(like).__name__}")
     return state
+
+
+def _check_owner(path: Path, stored: str | None, fingerprint: Fingerprint) -> None:
+    """Raise StateError unless the stored fingerprint is this one."""
+    problem = (
+        "it does not say which run it is of, as files of older versions do not"
+        if stored is None
+        else fingerprint.difference(stored)
+    )
+    if problem is not None:
+        raise StateError(
+            f"{path.absolute()} is no state of this run: {problem}. Go on as that run was begun, "
+            "or begin anew: choose another place for the state, or move this file away"
+        )
 
 
 def _put(path: Path, text: str) -> None:
