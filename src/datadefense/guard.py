@@ -86,7 +86,7 @@ class Guard:
         defense: a defense, or the name of one.
         settings: settings of a defense that is given by name.
         sends: what clients send: their whole ``models``, or ``updates`` (model less global model).
-            A first round that looks like the other kind is refused, see
+        check_sends: whether a first round that looks like the other kind is refused; see
             `datadefense.core.sent_kind`.
         defense_set: the server's examples, for DataDefense.
         clean: examples known to be clean, for FLTrust; by default those of the defense set.
@@ -106,6 +106,7 @@ class Guard:
         *,
         settings: Mapping[str, object] | None = None,
         sends: Sends = "models",
+        check_sends: bool = True,
         defense_set: DefenseSet | None = None,
         clean: Examples | None = None,
         seed: int | None = None,
@@ -138,7 +139,7 @@ class Guard:
         self._server = Server(predict, clean, seed, defense_set)
         self._fingerprint = Fingerprint.of(self.defense, layout, run)
         self._run = RunState(params, self.defense.init(self._server, params), 0, seed)
-        self._kind_known = False
+        self._check_sends = check_sends
 
     @property
     def state(self) -> RunState:
@@ -174,10 +175,10 @@ class Guard:
         submissions = _submissions(updates, num_examples)
         run = self._run
         admission = self.gate.admit(run.round + 1, run.params, submissions)
-        if not self._kind_known:
+        if self._check_sends:
             check_kind(admission, self.gate.sends)
         result = defend(self.defense, run.state, admission, run.params, self._server)
-        self._kind_known = self._kind_known or admission.round is not None
+        self._check_sends = self._check_sends and admission.round is None
         self._run = RunState(result.params, result.state, run.round + 1, run.seed)
         for name in ("held", "fallback"):
             if name in result.report:
@@ -198,7 +199,8 @@ class Guard:
         run = load_state(path, self._run, self._fingerprint)
         if self._own_seed is not None:
             run = replace(run, seed=self._own_seed)
-        self._run, self._kind_known = run, run.round > 0
+        self._run = run
+        self._check_sends = self._check_sends and run.round == 0
         self._server = replace(self._server, seed=run.seed)
 
 

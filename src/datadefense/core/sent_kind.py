@@ -5,16 +5,18 @@ the new model is garbage: whole models added on top of the model, or updates les
 are told apart by distances. With the global model g and what a client sent, c:
 
 .. math::
-    \text{a whole model: } \lVert c - g \rVert < \tfrac12 \lVert c \rVert, \qquad
-    \text{an update: } \lVert c \rVert < \tfrac12 \lVert c - g \rVert.
+    \text{a whole model: } \lVert c - g \rVert^2 < \tfrac12 \lVert c \rVert^2, \qquad
+    \text{an update: } \lVert c \rVert^2 < \tfrac12 \lVert c - g \rVert^2.
 
-A client's training moves a model by less than the model's own norm, and an update has no reason to
-point at the model. Between the two (a first model near zero, very long training) nothing is said.
-Only parameters are looked at: running statistics go a long way in a first round.
+Where the client's step is at a right angle to the model, as it nearly is in many dimensions, that
+holds if the step is shorter than the model. Of longer steps (a first model near zero, very long
+training) nothing is said. Only parameters are looked at: running statistics go a long way in a
+first round.
 
 More than half of the admitted clients must look like the other kind, and at least two: no single
 client can have a round refused. Who has more than half of the clients can, and could as well have
-spoilt it.
+spoilt it. The check errs in one known case: updates that repeat all that the model has learned so
+far, as in the second round of a linear model that began at zero. So callers let it be switched off.
 """
 
 from torch import Tensor
@@ -25,8 +27,8 @@ from datadefense.core.layout import Layout
 from datadefense.core.round import Round
 from datadefense.kernels.spill import release
 
-MUCH_NEARER = 0.5
-"""Greatest quotient of the two distances at which one counts as much smaller."""
+MUCH_LESS = 0.5
+"""Quotient of two squared distances below which one counts as much smaller."""
 FEWEST = 2
 """Fewest clients whose word is taken for the round's."""
 
@@ -38,7 +40,9 @@ class WrongKindError(InputError):
 def check_kind(admission: Admission, sends: Sends) -> None:
     """Raise `WrongKindError` where most clients of a round seem to send the other kind."""
     if problem := wrong_kind(admission, sends):
-        raise WrongKindError(problem)
+        raise WrongKindError(
+            f"{problem}; if not, switch this check off: check_sends=False, or --no-check-sends"
+        )
 
 
 def wrong_kind(admission: Admission, sends: Sends) -> str | None:
@@ -57,7 +61,7 @@ def wrong_kind(admission: Admission, sends: Sends) -> str | None:
     }[sends]
     return (
         f"{odd} of {round.num_clients} clients seem to send {real}, not {sends}: what each of them "
-        f"sent is {facts}. If so, choose sends={real}"
+        f"sent is {facts}. If so, set sends to {real}"
     )
 
 
@@ -75,7 +79,7 @@ def other_kind(round: Round, layout: Layout, sends: Sends) -> int:
     for row in round.updates:
         size = _dot(row, row, spans)
         other = size + sign * 2 * _dot(row, round.global_params, spans) + own
-        count += max(other, 0.0) < MUCH_NEARER**2 * size
+        count += max(other, 0.0) < MUCH_LESS * size
         release(row)
     return count
 
