@@ -9,12 +9,16 @@ import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from datadefense.core.buffers import UnhandledBuffersError as UnhandledBuffersError
     from datadefense.core.defend import defend as defend
     from datadefense.core.defense import Combined as Combined
     from datadefense.core.defense import Defense as Defense
     from datadefense.core.defense import Promise as Promise
     from datadefense.core.defense import Rule as Rule
+    from datadefense.core.defense import TooFewClientsError as TooFewClientsError
     from datadefense.core.defense_set import DefenseSet as DefenseSet
+    from datadefense.core.errors import DataDefenseError as DataDefenseError
+    from datadefense.core.errors import InputError as InputError
     from datadefense.core.examples import Examples as Examples
     from datadefense.core.features import penultimate as penultimate
     from datadefense.core.gate import Admission as Admission
@@ -25,33 +29,53 @@ if TYPE_CHECKING:
     from datadefense.core.predictor import predictor as predictor
     from datadefense.core.round import Aggregate as Aggregate
     from datadefense.core.round import Round as Round
+    from datadefense.core.round_files import FileError as FileError
+    from datadefense.core.run_state import RunState as RunState
+    from datadefense.core.sent_kind import WrongKindError as WrongKindError
     from datadefense.core.server import Server as Server
+    from datadefense.core.settings import SettingsError as SettingsError
+    from datadefense.core.storage import StateError as StateError
     from datadefense.core.storage import load_state as load_state
     from datadefense.core.storage import save_state as save_state
+    from datadefense.data.errors import DataError as DataError
     from datadefense.defenses import DEFENSES as DEFENSES
     from datadefense.defenses import available as available
     from datadefense.defenses import create as create
+    from datadefense.guard import Guard as Guard
+    from datadefense.guard import GuardResult as GuardResult
     from datadefense.kernels.spill import Spill as Spill
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "DEFENSES": "datadefense.defenses",
     "Admission": "datadefense.core.gate",
     "Aggregate": "datadefense.core.round",
     "Combined": "datadefense.core.defense",
+    "DEFENSES": "datadefense.defenses",
+    "DataDefenseError": "datadefense.core.errors",
+    "DataError": "datadefense.data.errors",
     "Defense": "datadefense.core.defense",
     "DefenseSet": "datadefense.core.defense_set",
     "Examples": "datadefense.core.examples",
+    "FileError": "datadefense.core.round_files",
     "Gate": "datadefense.core.gate",
+    "Guard": "datadefense.guard",
+    "GuardResult": "datadefense.guard",
+    "InputError": "datadefense.core.errors",
     "Layout": "datadefense.core.predictor",
     "Promise": "datadefense.core.defense",
     "Rejection": "datadefense.core.gate",
     "Round": "datadefense.core.round",
     "Rule": "datadefense.core.defense",
+    "RunState": "datadefense.core.run_state",
     "Server": "datadefense.core.server",
+    "SettingsError": "datadefense.core.settings",
     "Spill": "datadefense.kernels.spill",
+    "StateError": "datadefense.core.storage",
     "Submission": "datadefense.core.gate",
+    "TooFewClientsError": "datadefense.core.defense",
+    "UnhandledBuffersError": "datadefense.core.buffers",
+    "WrongKindError": "datadefense.core.sent_kind",
     "available": "datadefense.defenses",
     "create": "datadefense.defenses",
     "defend": "datadefense.core.defend",
@@ -65,18 +89,30 @@ __all__ = [
     "Admission",
     "Aggregate",
     "Combined",
+    "DataDefenseError",
+    "DataError",
     "Defense",
     "DefenseSet",
     "Examples",
+    "FileError",
     "Gate",
+    "Guard",
+    "GuardResult",
+    "InputError",
     "Layout",
     "Promise",
     "Rejection",
     "Round",
     "Rule",
+    "RunState",
     "Server",
+    "SettingsError",
     "Spill",
+    "StateError",
     "Submission",
+    "TooFewClientsError",
+    "UnhandledBuffersError",
+    "WrongKindError",
     "__version__",
     "available",
     "create",

@@ -31,7 +31,7 @@ def write_client(folder, name, tensors, count):
 
 @pytest.fixture
 def run(folder, monkeypatch, capsys):
-    def call(*arguments, defense="median"):
+    def call(*arguments, defense="median", sends="updates"):
         monkeypatch.chdir(folder)
         monkeypatch.setenv("COLUMNS", "160")
         argv = [
@@ -47,6 +47,7 @@ def run(folder, monkeypatch, capsys):
             "new.safetensors",
             "--report",
             "report.json",
+            *(() if sends is None else ("--sends", sends)),
             *arguments,
         ]
         monkeypatch.setattr("sys.argv", argv)
@@ -167,12 +168,42 @@ def test_nobody_left_writes_nothing(folder, run):
     assert not (folder / "report.json").exists()
 
 
-def test_whole_models(folder, run):
+@pytest.mark.parametrize("sends", ["models", None])
+def test_whole_models_are_the_default(folder, run, sends):
     for j in range(1, 7):
         write_client(folder, f"c{j}", model(10.0 + j), 1)
-    code, _ = run("--sends", "models")
+    code, _ = run(sends=sends)
     assert code == 0
     assert load_file(folder / "new.safetensors")["layer.weight"][0, 0] == 13.5
+
+
+@pytest.mark.parametrize(
+    ("sends", "base", "message"),
+    [
+        ("updates", 10.0, "6 of 6 clients seem to send models, not updates"),
+        (None, 0.0, "6 of 6 clients seem to send updates, not models"),
+    ],
+)
+def test_files_of_the_other_kind_are_refused(folder, run, sends, base, message):
+    for j in range(1, 7):
+        write_client(folder, f"c{j}", model(base + j / 10), 1)
+    code, out = run("--state", "state.safetensors", sends=sends)
+    assert code == 2
+    assert out.err.startswith(f"error: {message}")
+    assert len(out.err.strip().splitlines()) == 1
+    written = {path.name for path in folder.iterdir()}
+    assert written == {"g.safetensors", "clients"}
+    assert run("--no-check-sends", sends=sends)[0] == 0
+
+
+@pytest.mark.parametrize("hostile", [0.0, 1e-3, 10.0, 1e30])
+@pytest.mark.parametrize(("sends", "base"), [("updates", 0.0), ("models", 10.0)])
+def test_two_hostile_files_of_the_other_kind_do_not_stop_it(folder, run, sends, base, hostile):
+    for j in range(1, 5):
+        write_client(folder, f"c{j}", model(base + j / 10), 1)
+    for j in (5, 6):
+        write_client(folder, f"c{j}", model(hostile), 1)
+    assert run(sends=sends)[0] == 0
 
 
 def test_counts_for_files_that_name_none(folder, run):
@@ -193,6 +224,18 @@ def test_state_goes_from_round_to_round(folder, run):
     assert run(*extra, defense="sparsefed")[0] == 0
     second = load_state(folder / "state.safetensors", like=like)
     assert second.error.abs().sum() > first.error.abs().sum()
+    before = (folder / "state.safetensors").read_bytes()
+    for changed, defense, message in (
+        (("--state", "state.safetensors"), "sparsefed", "setting 'top_fraction' is 0.25 there"),
+        (("--state", "state.safetensors"), "median", "its defense is 'sparsefed', this one's"),
+    ):
+        (folder / "new.safetensors").unlink(missing_ok=True)
+        code, out = run(*changed, defense=defense)
+        assert code == 2
+        assert f"{folder}/state.safetensors is no state of this run: " in out.err
+        assert message in out.err
+        assert not (folder / "new.safetensors").exists()
+        assert (folder / "state.safetensors").read_bytes() == before
     (folder / "state.safetensors").write_bytes(b"broken")
     code, out = run(*extra, defense="sparsefed")
     assert code == 2
@@ -211,19 +254,19 @@ def test_buffers_are_aggregated_kept_or_refused(folder, run):
     code, out = run("--buffers", "refuse")
     assert code == 2
     assert "the model has 2 buffers ('bn.num_batches_tracked', 'bn.running_mean')" in out.err
-    code, out = run()
+    code, out = run("--no-check-sends")
     assert code == 0
     assert "note: buffers of the model: 1 are aggregated with the parameters" in out.out
     assert "1 stay as the server has them ('bn.num_batches_tracked')" in out.out
     new = load_file(folder / "new.safetensors")
     assert new["bn.running_mean"].tolist() == [1.0, 1.0]
     assert new["bn.num_batches_tracked"].item() == 7
-    assert run("--buffers", "keep")[0] == 0
+    assert run("--no-check-sends", "--buffers", "keep")[0] == 0
     new = load_file(folder / "new.safetensors")
     assert new["bn.weight"].tolist() == [3.0, 3.0]
     assert new["bn.running_mean"].tolist() == [0.0, 0.0]
     assert new["bn.num_batches_tracked"].item() == 7
-    assert run("--buffers", "aggregate")[0] == 0
+    assert run("--no-check-sends", "--buffers", "aggregate")[0] == 0
     assert load_file(folder / "new.safetensors")["bn.running_mean"].tolist() == [1.0, 1.0]
 
 
@@ -242,6 +285,7 @@ def test_buffers_are_aggregated_kept_or_refused(folder, run):
         (("--sends", "gradients"), "median", "sends must be one of updates, models"),
         (("--buffers", "drop"), "median", "buffers must be one of"),
         (("--max-examples", "0"), "median", "max_examples must be >= 1, got 0"),
+        (("--spill-above", "-1"), "median", "spill_above must be >= 0, got -1"),
     ],
 )
 def test_a_users_mistake_is_one_line(folder, run, arguments, defense, message):
@@ -261,6 +305,13 @@ def test_a_broken_global_model_is_refused(folder, run):
     code, out = run()
     assert code == 2
     assert "holds values that are not finite" in out.err
+
+
+def test_a_model_without_parameters_is_one_line(folder, run):
+    save_file({"steps": torch.tensor(3)}, folder / "g.safetensors")
+    code, out = run()
+    assert code == 2
+    assert out.err == "error: the model has no parameters\n"
 
 
 def test_fewer_left_than_the_rule_needs_falls_back(folder, run):

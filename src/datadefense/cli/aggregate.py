@@ -15,6 +15,7 @@ from torch import Tensor
 from datadefense.cli.plain_console import plain_console
 from datadefense.core.buffers import BufferPolicy
 from datadefense.core.defend import defend
+from datadefense.core.fingerprint import Fingerprint
 from datadefense.core.foreign import sanitize
 from datadefense.core.gate import Admission, Gate, Sends
 from datadefense.core.json_file import to_json
@@ -28,6 +29,7 @@ from datadefense.core.round_files import (
     read_submissions,
     read_tensors,
 )
+from datadefense.core.sent_kind import check_kind
 from datadefense.core.server import Server
 from datadefense.core.settings import check_int as whole_number
 from datadefense.core.settings import read_pairs
@@ -66,6 +68,7 @@ class Intake:
     """How the files are read."""
 
     sends: str
+    check_sends: bool
     buffers: str
     buffer_names: tuple[str, ...]
     num_examples: int | None
@@ -103,12 +106,15 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
     seed = secrets.randbits(63) if files.seed is None else files.seed
     server = Server(seed=seed)
     state = defense.init(server, params)
+    fingerprint = Fingerprint.of(defense, layout)
     if files.state is not None and files.state.exists():
-        state = load_state(files.state, like=state)
+        state = load_state(files.state, state, fingerprint)
     submissions = read_submissions(clients, model, layout, intake.num_examples)
     whole = sum(client.size >= payload(layout) for client in clients if client.same_as is None)
     most = min(whole, intake.max_clients)
     admission = gate.admit(files.index, params, submissions, expected=most)
+    if intake.check_sends:
+        check_kind(admission, gate.sends)
     result = defend(defense, state, admission, params, server)
 
     rows = client_rows(admission, result)
@@ -133,7 +139,7 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
     new_model = kept | layout.unflatten(result.params)
     save_tensors(files.out, {key: new_model[key] for key in model.tensors}, model.metadata)
     if files.state is not None:
-        save_state(files.state, result.state)
+        save_state(files.state, result.state, fingerprint)
     if files.report is not None:
         write_text(files.report, text)
     plain_console().print(f"wrote {files.out}", highlight=False, soft_wrap=True)

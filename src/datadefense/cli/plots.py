@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from datadefense.core.settings import SettingsError
 from datadefense.runs.tables import COLOURS, Compared
 
 
@@ -11,7 +12,7 @@ def draw_curves(runs: Sequence[Compared], path: Path) -> None:
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise ValueError(f"plots need {error.name}: pip install 'datadefense[demo]'") from error
+        raise SettingsError(f"plots need {error.name}: pip install 'datadefense[demo]'") from error
     figure = Figure(figsize=(9, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     for place, run in enumerate(runs):

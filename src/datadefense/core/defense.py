@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from datadefense.core.errors import InputError
 from datadefense.core.round import Aggregate, Round, StateT
 from datadefense.core.server import Server
 from datadefense.kernels.networks import median
@@ -36,7 +37,7 @@ class Promise(enum.Flag):
     """Weights may be negative: no good, but said."""
 
 
-class TooFewClientsError(ValueError):
+class TooFewClientsError(InputError):
     """A round of this size cannot be defended by this rule; raised before a run, never in one."""
 
 

@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from datadefense.core.errors import InputError
+
 ClientId = int | str
 StateT = TypeVar("StateT")
 
@@ -29,31 +31,31 @@ class Round:
 
     def __post_init__(self) -> None:
         if self.updates.ndim != 2 or self.global_params.ndim != 1:
-            raise ValueError(
+            raise InputError(
                 "updates must be [clients, dim] and global_params [dim], got shapes "
                 f"{tuple(self.updates.shape)} and {tuple(self.global_params.shape)}"
             )
         clients, dim = self.updates.shape
         if clients < 1:
-            raise ValueError("a round needs clients >= 1, got 0")
+            raise InputError("a round needs clients >= 1, got 0")
         if dim != len(self.global_params):
-            raise ValueError(
+            raise InputError(
                 f"updates have dim={dim}, global_params have dim={len(self.global_params)}"
             )
         wide = (torch.float32, torch.float64)
         if self.updates.dtype not in wide or self.updates.dtype != self.global_params.dtype:
-            raise ValueError(
+            raise InputError(
                 "updates and global_params must both be float32 or both float64, got "
                 f"{self.updates.dtype} and {self.global_params.dtype}"
             )
         if self.num_examples.shape != (clients,) or len(self.client_ids) != clients:
-            raise ValueError(
+            raise InputError(
                 f"one count and one id a client: clients={clients}, "
                 f"num_examples has shape {tuple(self.num_examples.shape)}, "
                 f"client_ids has length {len(self.client_ids)}"
             )
         if int(self.num_examples.min()) < 1:
-            raise ValueError(f"num_examples must be >= 1, got {int(self.num_examples.min())}")
+            raise InputError(f"num_examples must be >= 1, got {int(self.num_examples.min())}")
 
     @property
     def num_clients(self) -> int:

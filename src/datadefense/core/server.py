@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.core.defense_set import DefenseSet
+from datadefense.core.errors import InputError
 from datadefense.core.examples import Examples
 from datadefense.core.rng import generator
 
@@ -43,5 +44,5 @@ class Server:
     def logits(self, params: Float[Tensor, " dim"], inputs: Tensor) -> Tensor:
         """Return the model's logits, or raise if this server has no model."""
         if self.predict is None:
-            raise ValueError("this defense needs a model on the server: Server(predict=...)")
+            raise InputError("this defense needs a model on the server: Server(predict=...)")
         return self.predict(params, inputs)

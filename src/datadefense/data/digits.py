@@ -17,6 +17,7 @@ from torch.nn.functional import interpolate, pad
 
 from datadefense.core.examples import Examples
 from datadefense.core.rng import generator
+from datadefense.data.errors import DataError
 
 MEAN, DEVIATION = 0.1307, 0.3081
 EDGE_CLASS, TARGET_CLASS = 7, 1
@@ -63,7 +64,7 @@ def _packaged(package: str, file: str) -> tuple[Tensor, Tensor]:
     places = spec.submodule_search_locations if spec is not None else None
     path = Path(next(iter(places or ["."]))) / file
     if not path.is_file():
-        raise ValueError(f"the digits need {package}: pip install 'datadefense[demo]'")
+        raise DataError(f"the digits need {package}: pip install 'datadefense[demo]'")
     table = torch.from_numpy(np.loadtxt(path, delimiter=",", dtype=np.float32))
     return table[:, :-1].contiguous(), table[:, -1].long()
 

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.core.defense import Defense, Promise
+from datadefense.core.errors import InputError
 from datadefense.core.examples import Examples
 from datadefense.core.local_training import Sgd
 from datadefense.core.round import Aggregate, Round
@@ -23,7 +24,7 @@ LARGEST_STRETCH = 1e30
 def model_and_root_set(server: Server) -> tuple[Predict, Examples]:
     """Return what FLTrust needs of a server, or raise."""
     if server.predict is None or server.clean is None or not len(server.clean):
-        raise ValueError(
+        raise InputError(
             "fltrust needs a model and clean examples on the server: Server(predict=..., clean=...)"
         )
     return server.predict, server.clean

@@ -20,21 +20,25 @@ from datadefense.core.defend import defend
 from datadefense.core.defense import Defense
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.examples import Examples
+from datadefense.core.fingerprint import Fingerprint
 from datadefense.core.gate import Admission, Gate, Sends
 from datadefense.core.outcomes import excluded
 from datadefense.core.predictor import Layout, predictor
 from datadefense.core.round import Aggregate, ClientId
+from datadefense.core.run_state import RunState
+from datadefense.core.sent_kind import wrong_kind
 from datadefense.core.server import Server
 from datadefense.core.settings import check_choice, check_float, check_int
 from datadefense.defenses import create
 from datadefense.flower.arrays import make_record, read_record
 from datadefense.flower.audit import audit_line
 from datadefense.flower.cost import Cost
-from datadefense.flower.folder import Kept, keep_round, one_writer, take_up
+from datadefense.flower.folder import keep_round, one_writer, take_up
 from datadefense.flower.metrics import agreeing, averaged, first_contents
 from datadefense.flower.nodes import Present, content_with, logger, wait_for_nodes, wanted_nodes
 from datadefense.flower.post import Post
 from datadefense.flower.replies import Reply, addresses, by_node, submission_of
+from datadefense.flower.resumed import app_name, log_what_is_left, renumbered
 from datadefense.kernels.memory import peak_memory_mb
 from datadefense.kernels.spill import Spill
 
@@ -46,7 +50,8 @@ class Desk:
     gate: Gate
     server: Server
     buffers: dict[str, Tensor]
-    kept: Kept
+    kept: RunState
+    fingerprint: Fingerprint
     sent: list[Message]
     evaluated: list[Message]
 
@@ -75,7 +80,9 @@ class DefendedStrategy(Strategy):
         min_nodes: fewest nodes that a round is run with; below, the run ends with an error.
         wait_seconds: how long to wait for the nodes that ``inner`` wants, each round.
         folder: where state and audit trail are kept; None keeps nothing. A run that finds a state
-            there goes on from it; a folder that another strategy is at work in is refused.
+            there goes on from it; a folder that another strategy is at work in is refused, and so
+            is the state of another run: other defense, settings, tensors, or name of the run.
+        run: name of the run; None, the default, is the name of the app, as Flower knows it.
         tell: called with each line of the audit trail, for a dashboard; see
             `datadefense.flower.prometheus`. Whatever it raises is logged, and the run goes on.
         spill: where a matrix of updates goes that is too large for memory; None keeps it there.
@@ -97,6 +104,7 @@ class DefendedStrategy(Strategy):
         min_nodes: int = 2,
         wait_seconds: float = 60.0,
         folder: Path | str | None = None,
+        run: str | None = None,
         tell: Callable[[dict[str, Any]], None] | None = None,
         spill: Spill | None = None,
     ) -> None:
@@ -113,6 +121,7 @@ class DefendedStrategy(Strategy):
         check_int("max_examples", max_examples, 1)
         check_float("wait_seconds", wait_seconds, minimum=0)
         self.folder = None if folder is None else Path(folder)
+        self.run = run
         self.tell, self.spill = tell, spill
         self.arrays_key = str(getattr(self.inner, "arrayrecord_key", "arrays"))
         self.count_key = str(getattr(self.inner, "weighted_by_key", "num-examples"))
@@ -165,11 +174,10 @@ class DefendedStrategy(Strategy):
         evaluate_config: ConfigRecord | None,
         evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None,
     ) -> Result:
-        self._desk = self._open(initial_arrays)
+        self._desk = self._open(initial_arrays, grid)
         before = self._before
         arrays = initial_arrays if before == 0 else self._record(self._desk)
-        if before:
-            logger.warning("going on after round %d of %s", before, self.folder)
+        log_what_is_left(self.folder, before, num_rounds)
 
         def evaluate(index: int, current: ArrayRecord) -> MetricRecord | None:
             return None if evaluate_fn is None else evaluate_fn(index + before, current)
@@ -186,13 +194,13 @@ class DefendedStrategy(Strategy):
         )
         if before >= num_rounds:
             result.arrays = arrays
-        return _renumbered(result, before)
+        return renumbered(result, before)
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Choose nodes as the inner strategy does, among those that are there in time."""
-        desk = self._desk or self._open(arrays)
+        desk = self._desk or self._open(arrays, grid)
         self._desk = desk
         nodes = self._nodes(grid)
         inner = content_with(self.inner, len(nodes))
@@ -213,14 +221,16 @@ class DefendedStrategy(Strategy):
         came = by_node(replies, addresses(desk.sent))
         submissions = (submission_of(reply, self.arrays_key, self.count_key) for reply in came)
         admission = desk.gate.admit(index, desk.kept.params, submissions, expected=len(desk.sent))
+        if index == 1 and (problem := wrong_kind(admission, self.sends)):
+            logger.warning("round 1: %s", problem)
         result = defend(self.defense, desk.kept.state, admission, desk.kept.params, desk.server)
         cost = Cost(time.perf_counter() - began, peak_memory_mb())
         for one in admission.rejected:
             logger.warning("round %d: node %s rejected: %s", index, one.client_id, one.reason)
-        desk.kept = Kept(result.params, result.state, index, desk.server.seed)
+        desk.kept = RunState(result.params, result.state, index, desk.server.seed)
         metrics = self._metrics(came, admission, result)
         metrics["defense-seconds"] = cost.seconds
-        self._keep(desk.kept, audit_line(index, admission, result, cost))
+        self._keep(desk, audit_line(index, admission, result, cost))
         return self._record(desk), metrics
 
     def configure_evaluate(
@@ -260,7 +270,7 @@ class DefendedStrategy(Strategy):
             lambda: self.inner.aggregate_evaluate(index, agreed),
         )
 
-    def _open(self, arrays: ArrayRecord) -> Desk:
+    def _open(self, arrays: ArrayRecord, grid: Grid) -> Desk:
         """Take the folder, read the first model, prepare the defense, take up a state."""
         if self.folder is not None:
             self._held.enter_context(one_writer(self.folder))
@@ -274,14 +284,16 @@ class DefendedStrategy(Strategy):
         predict = None if self.model is None else predictor(_with(self.model, buffers), layout)
         seed = secrets.randbits(63) if self.seed is None else self.seed
         server = Server(predict, self.clean, seed, self.defense_set)
-        kept = Kept(params, self.defense.init(server, params), 0, seed)
+        kept = RunState(params, self.defense.init(server, params), 0, seed)
+        run = app_name(grid) if self.run is None else self.run
+        fingerprint = Fingerprint.of(self.defense, layout, run)
         if self.folder is not None:
-            kept = take_up(self.folder, like=kept)
+            kept = take_up(self.folder, kept, fingerprint)
         self._before = kept.round
         if self.seed is None:
             server = dataclasses.replace(server, seed=kept.seed)
         gate = Gate(layout, max_examples=self.max_examples, sends=self.sends, spill=self.spill)
-        return Desk(gate, server, buffers, kept, [], [])
+        return Desk(gate, server, buffers, kept, fingerprint, [], [])
 
     def _nodes(self, grid: Grid) -> list[int]:
         wanted = max(wanted_nodes(self.inner), self.min_nodes)
@@ -290,15 +302,15 @@ class DefendedStrategy(Strategy):
     def _record(self, desk: Desk) -> ArrayRecord:
         return make_record({**desk.gate.layout.unflatten(desk.kept.params), **desk.buffers})
 
-    def _keep(self, kept: Kept, line: dict[str, Any]) -> None:
+    def _keep(self, desk: Desk, line: dict[str, Any]) -> None:
         """Tell who wants to know, then store the round."""
         if self.tell is not None:
             try:
                 self.tell(line)
             except Exception:
-                logger.exception("round %d could not be told", kept.round)
+                logger.exception("round %d could not be told", desk.kept.round)
         if self.folder is not None:
-            keep_round(self.folder, kept, line)
+            keep_round(self.folder, desk.kept, desk.fingerprint, line)
 
     def _metrics(
         self, came: list[Reply], admission: Admission, result: Aggregate[Any]
@@ -330,12 +342,3 @@ def _with(model: nn.Module, buffers: dict[str, Tensor]) -> nn.Module:
     model = copy.deepcopy(model)
     model.load_state_dict(buffers, strict=False)
     return model
-
-
-def _renumbered(result: Result, before: int) -> Result:
-    """Return the result with the rounds' own numbers."""
-    for one in dataclasses.fields(result):
-        series = getattr(result, one.name)
-        if isinstance(series, dict):
-            setattr(result, one.name, {index + before: value for index, value in series.items()})
-    return result

@@ -62,7 +62,7 @@ class GrowingFile:
 
     def __init__(self, spill: Spill, columns: int, dtype: torch.dtype) -> None:
         if not Path(OPEN_FILES).is_dir():
-            raise OSError(errno.ENOSYS, "spilling updates to a file needs Linux")
+            raise OSError(errno.ENOSYS, "spilling updates to a file needs Linux", str(spill.folder))
         self._spill = spill
         self._columns = columns
         self._dtype = dtype

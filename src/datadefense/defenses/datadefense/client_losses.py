@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from datadefense.core.defense_set import DefenseSet
+from datadefense.core.errors import InputError
 from datadefense.core.round import Round
 from datadefense.core.server import Server
 from datadefense.defenses.datadefense.importance import PerClient
@@ -26,7 +27,7 @@ give other bits; the parts are about equal, so that none is small."""
 def defense_set_of(server: Server, name: str, least: int = 1) -> DefenseSet:
     """Return the server's defense set, or raise if it has fewer than ``least`` examples."""
     if server.predict is None or server.defense_set is None or len(server.defense_set) < least:
-        raise ValueError(
+        raise InputError(
             f"{name} needs a model and a defense set on the server: "
             "Server(predict=..., defense_set=...)"
         )
