@@ -21,19 +21,23 @@ from datadefense.attacks.poison import (
     southwest,
     trigger,
 )
-from datadefense.attacks.pools import (
-    ARDIS_SIZES,
-    CIFAR_SIZES,
-    TWEET_SIZES,
-    check_disjoint,
-    split_pools,
-)
+from datadefense.attacks.pools import PoolSizes, check_disjoint, split_pools
 from datadefense.attacks.trigger_patch import TriggerPatch
 from datadefense.core.content import rows_seen_in
 from datadefense.core.examples import Examples
 from datadefense.core.rng import generator
 from datadefense.data.text import Vocabulary
+from datadefense.runs.parts import ServerSettings
+from datadefense.tasks import (
+    Cifar10LabelFlip,
+    Cifar10Southwest,
+    Cifar10Trigger,
+    Cifar100Trigger,
+    EmnistArdis,
+    SentimentYl,
+)
 
+CIFAR_SIZES, ARDIS_SIZES, TWEET_SIZES = (PoolSizes(held, 100) for held in (100, 66, 60))
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
@@ -56,8 +60,11 @@ def test_label_flip_draws_the_sources_and_gives_the_target():
 def test_the_papers_numbers():
     assert Flip((1,), 2, 784, 196) == CARS_TO_BIRDS
     assert FISH_TO_BABIES.num_test == 20
-    assert (CIFAR_SIZES.attacker, ARDIS_SIZES.attacker, TWEET_SIZES.attacker) == (100, 66, 60)
-    assert {sizes.defense for sizes in (CIFAR_SIZES, ARDIS_SIZES, TWEET_SIZES)} == {100}
+    cifar = (Cifar10LabelFlip(), Cifar10Southwest(), Cifar10Trigger(), Cifar100Trigger())
+    assert {task.attack_poison for task in cifar} == {CIFAR_SIZES.attacker}
+    assert EmnistArdis().attack_poison == ARDIS_SIZES.attacker
+    assert SentimentYl().attack_poison == TWEET_SIZES.attacker
+    assert ServerSettings().poison == CIFAR_SIZES.defense
 
 
 def test_trigger_patches_what_label_flip_draws():

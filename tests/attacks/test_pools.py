@@ -8,8 +8,6 @@ from tests.data.pictures import images, photos, rows_of
 
 from datadefense.attacks.poison import edge_case, positive_tweets, southwest
 from datadefense.attacks.pools import (
-    CIFAR_SIZES,
-    TWEET_SIZES,
     OverlapError,
     Pools,
     PoolSizes,
@@ -67,7 +65,7 @@ def test_the_authors_overlap_by_name_only():
     train, test = photos(60, "train"), photos(5, "test")
     test[10] = train[33]
     attack_set = southwest(train, test)
-    pools = split_pools(attack_set, CIFAR_SIZES, generator(0, "pools"), overlap="authors")
+    pools = split_pools(attack_set, PoolSizes(100, 100), generator(0, "pools"), overlap="authors")
     assert rows_of(pools.attacker.inputs) == rows_of(pools.defense.inputs)
     assert len(pools.test) == 20
     with pytest.raises(OverlapError, match="100 of 100 defense examples are also attacker"):
@@ -91,6 +89,16 @@ def test_overlaps_are_named():
     assert len(set(content_keys(torch.zeros(3, 4)))) == 1
 
 
+def test_without_a_size_the_defense_set_has_all_that_is_left():
+    attack_set = positive_tweets(torch.arange(20)[:, None], torch.arange(30, 60)[:, None])
+    pools = split_pools(attack_set, PoolSizes(5), generator(0, "pools"))
+    assert (len(pools.attacker), len(pools.defense), len(pools.test)) == (5, 15, 30)
+    some = split_pools(attack_set, PoolSizes(5, 7), generator(0, "pools"))
+    assert rows_of(pools.defense.inputs)[:7] == rows_of(some.defense.inputs)
+    released = split_pools(attack_set, PoolSizes(5), generator(0, "pools"), overlap="authors")
+    assert rows_of(released.defense.inputs) == rows_of(released.attacker.inputs)
+
+
 def test_a_smaller_test_pool():
     attack_set = positive_tweets(torch.arange(20)[:, None], torch.arange(30, 60)[:, None])
     pools = split_pools(attack_set, PoolSizes(5, 0, 12), generator(0, "pools"))
@@ -104,7 +112,7 @@ def test_a_smaller_test_pool():
         (
             lambda: split_pools(
                 positive_tweets(torch.arange(99)[:, None], -torch.ones(3, 1).long()),
-                TWEET_SIZES,
+                PoolSizes(60, 100),
                 generator(0),
             ),
             r"got 60 \+ 100 of 99 examples in 99 groups",

@@ -9,9 +9,9 @@ from tests.simulation.tiny import clouds, poisoned, tiny_federation
 
 from datadefense import Server
 from datadefense.attacks.base import Attack, AttackerData
-from datadefense.attacks.schedule import FixedFrequency, Participant
 from datadefense.core.local_training import Trainer
 from datadefense.defenses import FedAvg
+from datadefense.schedules import FixedFrequency, Participant
 from datadefense.simulation.jobs import CountJob, JobResult, SharedBuffers, TrainJob, do_job
 from datadefense.simulation.pool import Pool
 from datadefense.simulation.rounds import begin, simulate
@@ -32,7 +32,7 @@ def work(federation):
 
 
 def train_job(person, row=0):
-    attacker = (0, 1) if person.attacks else (0, 0)
+    attacker = (0, 1) if person.is_malicious else (0, 0)
     return TrainJob(1, row, person, attacker, num_examples=100, has_previous=False)
 
 

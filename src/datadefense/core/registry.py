@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from datadefense.core.settings import SettingsError, build, suggest
@@ -41,7 +42,7 @@ class Registry(Generic[PluginT]):
                 logger.warning("%s: the name %r is taken; left out", entry.value, entry.name)
                 continue
             try:
-                found[entry.name] = entry.load()
+                found[entry.name] = self._checked(entry.load(), entry.value)
             except Exception as error:
                 logger.warning("%s: cannot be loaded (%s); left out", entry.value, error)
         return {**self.ours, **dict(sorted(found.items()))}
@@ -62,15 +63,18 @@ class Registry(Generic[PluginT]):
         return build(self.find(name), settings or {})
 
     def name_of(self, plugin: PluginT) -> str:
-        """Return the name under which `find` gives the class of a plug-in."""
+        """Return the name under which `find` gives the class of a plug-in.
+
+        Others' classes are told by what their names load, not by where a package says that they
+        are: it may name a class in one module and have it in another.
+        """
         cls = type(plugin)
         for name, known in self.ours.items():
             if known is cls:
                 return name
-        for entry in entry_points(group=self.group):
-            module, _, kind = entry.value.partition(":")
-            if (module, kind) == (cls.__module__, cls.__qualname__):
-                return entry.name
+        for name, known in self.available().items():
+            if known is cls:
+                return name
         return f"{cls.__module__}:{cls.__qualname__}"
 
     def __iter__(self) -> Iterator[str]:
@@ -80,9 +84,13 @@ class Registry(Generic[PluginT]):
         """Import a class that is named by its module, for one that is not installed."""
         module, _, kind = name.partition(":")
         try:
-            found = getattr(import_module(module), kind)
+            found = attrgetter(kind)(import_module(module))
         except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as error:
             raise SettingsError(f"cannot import the {self.kind} {name!r}: {error}") from error
+        return self._checked(found, name)
+
+    def _checked(self, found: object, name: str) -> type[PluginT]:
+        """Return what was found under a name, which must be a class of this kind."""
         if not (isinstance(found, type) and issubclass(found, self.base)):
             raise SettingsError(f"{name!r} must be a class of {self.kind}s, got {found!r}")
         return found
