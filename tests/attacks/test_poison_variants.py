@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.tasks.fake_images import fake_images
+from tests.tasks.fake_images import use_fake_images
 
 from datadefense.attacks import poison
 from datadefense.attacks.poison import Flip
@@ -17,7 +17,6 @@ from datadefense.core.rng import generator
 from datadefense.core.settings import SettingsError
 from datadefense.runs.build import load_data
 from datadefense.runs.configure import configure
-from datadefense.tasks import cifar10_southwest, images
 
 REAL = Path(os.environ.get("DATADEFENSE_DATA") or Path(__file__).parents[3] / "shared" / "data")
 PATCHES = {
@@ -57,19 +56,18 @@ def places(image, base, patch):
     return found
 
 
-def same(one, two):
-    return torch.equal(one.inputs, two.inputs) and torch.equal(one.labels, two.labels)
+def same(left, right):
+    return torch.equal(left.inputs, right.inputs) and torch.equal(left.labels, right.labels)
 
 
-def dealt(task, view, data=None, poison=100):
-    changes = {"server.poison_view": view, "server.poison": str(poison)}
-    return load_data(configure(task, "cpu", changes), data)
+def dealt(task, view, folder=None, **changes):
+    given = {key: str(value) for key, value in changes.items()}
+    return load_data(configure(task, "cpu", {"poison_view": view, **given}), folder)
 
 
 @pytest.fixture
 def no_data(monkeypatch):
-    for module in (images, cifar10_southwest):
-        monkeypatch.setattr(module, "load_images", fake_images)
+    use_fake_images(monkeypatch)
 
 
 @pytest.mark.parametrize("view", ["recoloured", "larger", "corner"])
@@ -117,20 +115,27 @@ def test_without_a_trigger_the_whole_image_is_recoloured():
 
 
 @pytest.mark.parametrize("view", ["larger", "corner"])
-@pytest.mark.parametrize("task", ["cifar10-label-flip", "cifar10-southwest"])
-@pytest.mark.usefixtures("no_data")
-def test_without_a_trigger_there_is_nothing_to_enlarge_or_move(task, view):
-    message = f"poison_view must be one of same, recoloured, .* with {task}, got '{view}'"
-    with pytest.raises(SettingsError, match=message):
-        dealt(task, view)
+def test_without_a_trigger_there_is_nothing_to_enlarge_or_move(view):
     with pytest.raises(SettingsError, match=f"must be same or recoloured here, got '{view}'"):
         other_poison(view, noise(4, "found"), 0, attack_sets()[0], None)
+
+
+@pytest.mark.parametrize("view", ["larger", "corner"])
+@pytest.mark.parametrize("task", ["cifar10-label-flip", "cifar10-southwest"])
+@pytest.mark.usefixtures("no_data")
+def test_a_task_without_a_trigger_says_which_looks_it_has(task, view):
+    with pytest.raises(SettingsError) as caught:
+        dealt(task, view)
+    assert str(caught.value) == (
+        "server.poison_view must be one of same, recoloured, relabelled, relabelled-any, triggers "
+        f"with {task}, got '{view}'"
+    )
 
 
 @pytest.mark.parametrize("view", ["recoloured", "larger", "corner"])
 @pytest.mark.usefixtures("no_data")
 def test_nobody_else_notices(view):
-    one, two = (dealt("cifar10-trigger", which, poison=10) for which in ("same", view))
+    one, two = (dealt("cifar10-trigger", which, **{"server.poison": 10}) for which in ("same", view))
     assert len(one.server_poison) == len(two.server_poison) == 10
     assert not set(content_keys(one.server_poison.inputs)) & set(
         content_keys(two.server_poison.inputs)
@@ -147,9 +152,9 @@ def bases(patched, cars):
     return [int(counts.argmin()) for counts in pixels]
 
 
-def check_looks(data=None):
+def check_looks(folder=None):
     """In every look the server's cars are those that were dealt, and none is the attacker's."""
-    looks = {view: dealt("cifar10-trigger", view, data) for view in PATCHES}
+    looks = {view: dealt("cifar10-trigger", view, folder) for view in PATCHES}
     warm = looks["same"].warm
     cars = warm.inputs[warm.labels == 1]
     servers = bases(looks["same"].server_poison.inputs[:30], cars)

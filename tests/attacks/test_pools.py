@@ -7,13 +7,7 @@ from hypothesis import strategies as st
 from tests.data.pictures import images, photos, rows_of
 
 from datadefense.attacks.poison import edge_case, positive_tweets, southwest
-from datadefense.attacks.pools import (
-    OverlapError,
-    Pools,
-    PoolSizes,
-    check_disjoint,
-    split_pools,
-)
+from datadefense.attacks.pools import OverlapError, Pools, PoolSizes, check_disjoint, split_pools
 from datadefense.core.content import content_keys, rows_seen_in
 from datadefense.core.examples import Examples
 from datadefense.core.rng import generator
@@ -65,7 +59,7 @@ def test_the_authors_overlap_by_name_only():
     train, test = photos(60, "train"), photos(5, "test")
     test[10] = train[33]
     attack_set = southwest(train, test)
-    pools = split_pools(attack_set, PoolSizes(100, 100), generator(0, "pools"), overlap="authors")
+    pools = split_pools(attack_set, PoolSizes(100), generator(0, "pools"), overlap="authors")
     assert rows_of(pools.attacker.inputs) == rows_of(pools.defense.inputs)
     assert len(pools.test) == 20
     with pytest.raises(OverlapError, match="100 of 100 defense examples are also attacker"):
@@ -87,16 +81,6 @@ def test_overlaps_are_named():
         check_disjoint(Pools(part(1), part(3), part(*[3] * 9)))
     assert rows_seen_in(part(5, 6, 7).inputs, part(7, 5).inputs).tolist() == [0, 2]
     assert len(set(content_keys(torch.zeros(3, 4)))) == 1
-
-
-def test_without_a_size_the_defense_set_has_all_that_is_left():
-    attack_set = positive_tweets(torch.arange(20)[:, None], torch.arange(30, 60)[:, None])
-    pools = split_pools(attack_set, PoolSizes(5), generator(0, "pools"))
-    assert (len(pools.attacker), len(pools.defense), len(pools.test)) == (5, 15, 30)
-    some = split_pools(attack_set, PoolSizes(5, 7), generator(0, "pools"))
-    assert rows_of(pools.defense.inputs)[:7] == rows_of(some.defense.inputs)
-    released = split_pools(attack_set, PoolSizes(5), generator(0, "pools"), overlap="authors")
-    assert rows_of(released.defense.inputs) == rows_of(released.attacker.inputs)
 
 
 def test_a_smaller_test_pool():

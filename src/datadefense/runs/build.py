@@ -94,8 +94,8 @@ def _with_server_poison(experiment: Experiment, data: TaskData) -> TaskData:
     views = (SAME, *data.variants, *SUGGESTED)
     if view not in views:
         raise SettingsError(
-            f"poison_view must be one of {', '.join(views)} with {experiment.name_of('task')}, "
-            f"got {view!r}"
+            f"server.poison_view must be one of {', '.join(views)} with "
+            f"{experiment.name_of('task')}, got {view!r}"
         )
     if view in data.variants:
         found = data.variants[view](found, experiment.seed)

@@ -1,4 +1,4 @@
-"""The tweets' material: whose tweets are whose, and which words are known."""
+"""The tweets' data: whose tweets are whose, and which words are known."""
 
 from itertools import combinations
 
@@ -8,9 +8,8 @@ from tests.data.folders import write_tweets
 
 from datadefense.core.settings import SettingsError
 from datadefense.defense_sets.preview import gallery_of
-from datadefense.runs.build import assemble
-from datadefense.runs.presets import experiment
-from datadefense.tasks.sentiment import tweet_material
+from datadefense.runs.build import assemble, load_data
+from datadefense.runs.configure import configure
 
 WRITERS = 40
 SMALL = {
@@ -21,9 +20,10 @@ SMALL = {
     "length": "5",
     "attack_clean": "10",
     "attack_poison": "8",
-    "server_poison": "5",
-    "server_clean": "20",
-    "warm_accuracy_percent": "0",
+    "server.poison": "5",
+    "server.known_clean": "20",
+    "warm.accuracy_percent": "none",
+    "warm.epochs": "0",
 }
 
 
@@ -48,7 +48,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def small(**changes):
-    return experiment("sentiment-yl", "cpu", SMALL | changes)
+    return configure("sentiment-yl", "cpu", SMALL | changes)
 
 
 def test_what_a_user_wrote_stays_with_one_client(named):
@@ -63,20 +63,21 @@ def test_what_a_user_wrote_stays_with_one_client(named):
 
 def test_users_belong_to_the_examples_that_were_kept(named):
     """A writer's own word is in all that is left of its tweets."""
-    material = tweet_material(small(), named)
-    assert len(material.users) == len(material.clients) == 720 - 400 - 10
-    own = dict(zip(material.users, material.clients.inputs[:, -2].tolist(), strict=True))
+    data = load_data(small(), named)
+    assert len(data.users) == len(data.clients) == 720 - 400 - 10
+    own = dict(zip(data.users, data.clients.inputs[:, -2].tolist(), strict=True))
     assert len(set(own.values())) == len(own)
-    for user, row in zip(material.users, material.clients.inputs, strict=True):
+    for user, row in zip(data.users, data.clients.inputs, strict=True):
         assert int(row[-2]) == own[user]
 
 
 def test_a_copy_without_users(unnamed):
-    assert tweet_material(small(), unnamed).users is None
+    assert load_data(small(), unnamed).users is None
     with pytest.raises(SettingsError) as caught:
         assemble(small(), unnamed)
     assert str(caught.value) == (
-        "partition must be iid or dirichlet: nobody's name is in this copy of sentiment140"
+        "partition must be iid or dirichlet: nobody's name is in this copy of the data of "
+        "sentiment-yl"
     )
 
 
@@ -96,7 +97,7 @@ def test_more_clients_than_users(named):
 
 def test_the_directors_words_are_two_more(named):
     with_words, without = (
-        tweet_material(small(director_words=known), named) for known in ("true", "false")
+        load_data(small(director_words=known), named) for known in ("true", "false")
     )
     numbers = without.module.embedding.num_embeddings
     assert with_words.module.embedding.num_embeddings == numbers + 2
