@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -18,9 +17,6 @@ from datadefense.defenses import create
 from datadefense.runs.files import CONFIG, SUMMARY
 from datadefense.runs.presets import experiment
 from datadefense.runs.summary import Summary
-
-TOLD = re.compile(r"INFO *:\s+(round \d+/\d+.*)")
-"""Lines of Flower's log that are about our rounds: those that begin so, not what a node says."""
 
 
 def run_on_flower(
@@ -42,6 +38,7 @@ def run_on_flower(
             "pip install 'datadefense[flower-simulation]'"
         )
     from datadefense.flower.engine.launch import Deployment, run_app  # noqa: PLC0415 - an extra
+    from datadefense.flower.engine.progress import heard_round  # noqa: PLC0415 - an extra
 
     configured = pinned(experiment(setup, scale, changes))
     defense = create(configured.defense, configured.defense_settings)
@@ -54,8 +51,8 @@ def run_on_flower(
     processes = (os.cpu_count() or 1) if workers is None else workers
     console = plain_console()
     for line in run_app(configured, folder, place, workers=processes, deployment=deployment):
-        if found := TOLD.fullmatch(line):
-            console.print(found[1], highlight=False)
+        if (heard := heard_round(line)) is not None:
+            console.print(heard, highlight=False)
     if (folder / SUMMARY).exists():
         summary = read_json(folder / SUMMARY, partial(built, Summary))
         print_summary(console, summary, folder)

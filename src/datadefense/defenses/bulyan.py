@@ -10,7 +10,7 @@ from torch import Tensor
 from datadefense.core.defense import Combined, Promise, Rule, too_few
 from datadefense.core.round import Round
 from datadefense.core.settings import check_int, setting
-from datadefense.defenses.krum import krum_scores
+from datadefense.defenses.krum import krum_scores, not_chosen
 from datadefense.kernels.distances import squared_distances
 from datadefense.kernels.networks import mean_of_rows, reduce_columns, sorting_network
 
@@ -85,8 +85,14 @@ class Bulyan(Rule):
         """Return the mean around the median of the chosen."""
         f = self.num_malicious
         theta = round.num_clients - 2 * f
-        chosen = select_by_krum(squared_distances(round.updates), theta, f)
+        distances = squared_distances(round.updates)
+        chosen = select_by_krum(distances, theta, f)
         update = mean_around_median(round.updates, chosen, theta - 2 * f)
         marks = round.updates.new_zeros(round.num_clients)
         marks[chosen] = 1.0
-        return Combined(update, evidence={"chosen": marks})
+        scores = krum_scores(distances, f)
+        return Combined(
+            update,
+            evidence={"chosen": marks, "score": scores},
+            reasons=not_chosen(scores, chosen),
+        )

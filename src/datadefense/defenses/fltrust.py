@@ -11,6 +11,7 @@ from torch import Tensor
 from datadefense.core.defense import Defense, Promise
 from datadefense.core.examples import Examples
 from datadefense.core.local_training import Sgd
+from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Predict, Server
 from datadefense.core.settings import setting
@@ -78,6 +79,7 @@ class FlTrust(Defense[None]):
         trust = cosines.clamp(min=0)
         total = float(trust.sum())
         evidence = {"cosine": cosines, "norm": lengths}
+        reasons = [None if one > 0 else Reason("cosine", one, 0.0) for one in cosines.tolist()]
         if not total > 0:
             return Aggregate(
                 round.global_params.clone(),
@@ -88,6 +90,7 @@ class FlTrust(Defense[None]):
                     "fallback": "fltrust trusts no client: kept the model",
                     "server_norm": own_norm if math.isfinite(own_norm) else None,
                 },
+                reasons,
             )
         factors = torch.where(trust > 0, trust / total * own_norm / lengths, 0.0)
         weights = factors.to(round.updates.dtype)
@@ -97,4 +100,5 @@ class FlTrust(Defense[None]):
             weights,
             evidence,
             {"server_norm": own_norm},
+            reasons,
         )

@@ -25,7 +25,7 @@ from datadefense.defense_sets.pinning import pinned
 from datadefense.defense_sets.preview import gallery_of, write_gallery
 from datadefense.defenses import FedAvg, create
 from datadefense.runs.baseline import Floor, cached_floor, read_floor, write_floor
-from datadefense.runs.build import POISONED, assemble
+from datadefense.runs.build import assemble
 from datadefense.runs.config import Experiment, read_toml, write_toml
 from datadefense.runs.files import (
     CHECKPOINT,
@@ -39,6 +39,8 @@ from datadefense.runs.files import (
     hold_new,
     read_rounds,
 )
+from datadefense.runs.ground_truth import poisoned_ids
+from datadefense.runs.round_lines import round_line
 from datadefense.runs.summary import Summary, success_rates, summarise, tail_mean
 from datadefense.runs.warm_start import Report
 from datadefense.simulation.executor import Workers
@@ -95,10 +97,10 @@ class Run:
         ):
             self.records.append(record)
             self.progress = progress
-            if "gamma" in record.report:
+            if record.detector is not None:
                 self._keep_gallery()
             with self._storing(), (self.folder / ROUNDS).open("a", encoding="utf-8") as lines:
-                lines.write(to_json(dataclasses.asdict(record)) + "\n")
+                lines.write(round_line(record))
                 lines.flush()
                 os.fsync(lines.fileno())
             if record.round % experiment.checkpoint_every == 0 or self.done:
@@ -162,11 +164,12 @@ class Run:
             with self._storing():
                 write_gallery(path, gallery_of(owned, self.federation.vocabulary))
 
-    def poisoned(self) -> set[int]:
+    def poisoned(self) -> frozenset[str]:
         """Return which examples of the defense set are poisoned, which no defense is told."""
         owned = self.server.defense_set
-        places = () if owned is None else owned.provenance
-        return {place for place, origin in enumerate(places) if origin == POISONED}
+        if owned is None:
+            return frozenset()
+        return poisoned_ids(zip(owned.ids, owned.provenance, strict=True))
 
     def floor(self, pool: Workers) -> Floor:
         """Return what fedavg scores when nobody attacks: same rounds, same seed."""
@@ -257,6 +260,5 @@ def _restored(
     records = [record for record in read_rounds(folder) if record.round <= progress.round]
     if [record.round for record in records] != list(range(1, progress.round + 1)):
         raise FileError(f"{folder / ROUNDS} lacks rounds that the checkpoint has seen")
-    text = "".join(to_json(dataclasses.asdict(record)) + "\n" for record in records)
-    write_text(folder / ROUNDS, text)
+    write_text(folder / ROUNDS, "".join(map(round_line, records)))
     return Run(experiment, folder, federation, defense, server, progress, held.pop_all(), records)

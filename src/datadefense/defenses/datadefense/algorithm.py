@@ -1,6 +1,6 @@
 """DataDefense, the default: what is surely poison is not learned, round after round."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, ClassVar
@@ -11,6 +11,8 @@ from torch import Tensor
 
 from datadefense.core.defense import Defense, Promise
 from datadefense.core.defense_set import DefenseSet
+from datadefense.core.detector import DetectorRecord
+from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
 from datadefense.core.settings import check_float, check_int, setting
@@ -27,14 +29,13 @@ from datadefense.defenses.datadefense.losses import PerExample
 from datadefense.defenses.datadefense.model_scores import Answers, Kept, answers_of, keep
 from datadefense.defenses.datadefense.sure_poison import SurePoison, sure_poison, suspicion
 from datadefense.defenses.datadefense.usual_distance import remembered
-from datadefense.defenses.krum import krum_scores
+from datadefense.defenses.datadefense.worst_faults import worst_faults
+from datadefense.defenses.krum import krum_scores, not_chosen
 from datadefense.kernels.distances import squared_distances
 from datadefense.kernels.sums import add_weighted, norms
 
 FAULTS = ("learned_poison", "moved_far")
 """What speaks against a client, in the order of the columns."""
-FARTHEST, BROKEN = "farthest from the others (Krum score)", "its loss is not finite, or huge"
-"""Why a client is out of a round, whatever its faults."""
 REMEMBERED = 100_000
 """Most first margins that are remembered, beside those of the set."""
 NOTHING_SURE = "no example is surely poisoned: the farthest updates are left out instead"
@@ -129,8 +130,9 @@ class DataDefense(Defense[DataDefenseState]):
         losses = client_losses(server, round, owned)
         measured = _measure(state, round, released, losses, poison)
         f = torch.stack([learned_poison(measured), moved_far(measured)], dim=1).clamp(min=0)
-        out = dict.fromkeys(self._farthest(round), FARTHEST) if not len(poison) else {}
-        out |= dict.fromkeys((losses >= WORST).any(1).nonzero().flatten().tolist(), BROKEN)
+        out = self._farthest(round) if not len(poison) else {}
+        broken = (losses >= WORST).any(1).nonzero().flatten().tolist()
+        out |= dict.fromkeys(broken, Reason("loss_not_finite"))
         C = self._weights(f, out)
         known_by, before = poison.known_by(losses), float(poison.known_by(released.losses[None]))
         held = hold(
@@ -160,13 +162,12 @@ class DataDefense(Defense[DataDefenseState]):
                 **{name: f[:, place] for place, name in enumerate(FAULTS)},
             },
             {
-                "gamma": [float(f"{s:.4g}") for s in suspicion(first, owned.known_clean).tolist()],
-                "marked": poison.marked.nonzero().flatten().tolist(),
-                "reasons": _reasons(f, theta, known_by, held, out),
                 "released_clean_loss": measured.released_clean,
                 "released_poison_loss": measured.released_poison,
                 **self._promise(held, poison, limit),
             },
+            _reasons(worst_faults(FAULTS, f, theta, held.weights), known_by, held, limit, out),
+            DetectorRecord.of(owned, suspicion(first, owned.known_clean), poison.marked),
         )
 
     def _theta(self) -> Float64[Tensor, " 2"]:
@@ -182,15 +183,17 @@ class DataDefense(Defense[DataDefenseState]):
         )
         return SurePoison.of(owned.examples, marked, first)
 
-    def _farthest(self, round: Round) -> list[int]:
+    def _farthest(self, round: Round) -> dict[int, Reason]:
         """Return who has the worst Krum scores, where there are clients enough: n >= 2f + 3."""
         out = self.num_malicious
         if not 0 < out <= (round.num_clients - 3) // 2:
-            return []
+            return {}
         scores = krum_scores(squared_distances(round.updates), out)
-        return scores.sort(stable=True).indices[-out:].tolist()
+        chosen = scores.sort(stable=True).indices[:-out].tolist()
+        reasons = enumerate(not_chosen(scores, chosen))
+        return {row: reason for row, reason in reasons if reason is not None}
 
-    def _weights(self, f: Float64[Tensor, "clients 2"], out: Mapping[int, str]) -> PerClient:
+    def _weights(self, f: Float64[Tensor, "clients 2"], out: Collection[int]) -> PerClient:
         """Return Eq. 3 of the worst fault, less where fewer than half count; 0 for who is out."""
         scores = 1 - (f * self._theta()).amax(1)
         scores[list(out)] = 0.0
@@ -257,23 +260,16 @@ def _first_margins(
 
 
 def _reasons(
-    f: Float64[Tensor, "clients 2"],
-    theta: Tensor,
+    faults: Sequence[Reason | None],
     known_by: PerClient,
     held: Held,
-    out: Mapping[int, str],
-) -> list[str]:
-    """Return what cost each client weight: distance, what it knows of the poison, a fault."""
-    costs = f * theta
-    places = costs.argmax(1).tolist()
-    reasons = []
-    for row, place in enumerate(places):
-        if row in out:
-            reasons.append(out[row])
-        elif bool(held.left_out[row]):
-            reasons.append(f"known_poison {float(known_by[row]):.3g}")
-        elif float(costs[row, place]) > 0:
-            reasons.append(f"{FAULTS[place]} {float(f[row, place]):.3g}")
-        else:
-            reasons.append("")
+    limit: float,
+    out: Mapping[int, Reason],
+) -> list[Reason | None]:
+    """Return what cost each client weight: being out, what it knows of the poison, a fault."""
+    reasons = list(faults)
+    for row in held.left_out.nonzero().flatten().tolist():
+        reasons[row] = Reason("known_poison", 100 * float(known_by[row]), 100 * limit)
+    for row, reason in out.items():
+        reasons[row] = reason
     return reasons

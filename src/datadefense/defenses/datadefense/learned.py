@@ -10,6 +10,7 @@ from torch import Tensor
 
 from datadefense.core.defense import Defense, Promise
 from datadefense.core.defense_set import DefenseSet
+from datadefense.core.detector import DetectorRecord
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
 from datadefense.core.settings import SettingsError, check_float, check_int, setting
@@ -37,6 +38,7 @@ from datadefense.defenses.datadefense.losses import PerExample, l_c, l_p
 from datadefense.defenses.datadefense.model_scores import Kept, answers, answers_of, keep
 from datadefense.defenses.datadefense.ranking import Opinion, opinion_of
 from datadefense.defenses.datadefense.usual_distance import remembered
+from datadefense.defenses.datadefense.worst_faults import worst_faults
 from datadefense.kernels.sums import add_weighted, dots, norms
 
 Corner = tuple[float, float, float]
@@ -199,10 +201,13 @@ class DataDefenseLearned(Defense[LearnedState]):
                 **{name: f[:, place] for place, name in enumerate(NAMES)},
             },
             {
-                **_report(opinion, measured, f, state.theta),
+                **_report(opinion, measured),
                 **({"restarted": RESTARTED} if restarts else {}),
                 **({} if bool((C > 0).any()) else {"fallback": f"{self.name} {TRUSTS_NOBODY}"}),
             },
+            worst_faults(NAMES, f, state.theta, C),
+            DetectorRecord.of(owned, opinion.scores, marked),
+            dict(zip(NAMES, state.theta.tolist(), strict=True)),
         )
 
     def _start(
@@ -228,15 +233,9 @@ class DataDefenseLearned(Defense[LearnedState]):
         return torch.clamp(theta - self.theta_rate * width * scaled / length, low, high)
 
 
-def _report(
-    opinion: Opinion, measured: Measured, f: Float64[Tensor, "clients 3"], theta: Tensor
-) -> dict[str, Any]:
-    """Return why, as data: gamma of every example, who was marked, what each client did."""
+def _report(opinion: Opinion, measured: Measured) -> dict[str, Any]:
+    """Return facts of the round: losses of the released model, and the estimated share."""
     report: dict[str, Any] = {
-        "theta": theta.tolist(),
-        "gamma": [float(f"{score:.4g}") for score in opinion.scores.tolist()],
-        "marked": opinion.marked.nonzero().flatten().tolist(),
-        "reasons": _reasons(f, theta),
         "released_clean_loss": measured.released_clean,
         "released_poison_loss": measured.released_poison,
     }
@@ -244,13 +243,3 @@ def _report(
         report["poison_share"] = opinion.share.share
         report["poison_share_error"] = opinion.share.error
     return report
-
-
-def _reasons(f: Float64[Tensor, "clients 3"], theta: Tensor) -> list[str]:
-    """Return each client's greatest fault, if any cost it weight."""
-    costs = f * theta
-    places = costs.argmax(1).tolist()
-    return [
-        f"{NAMES[place]} {float(f[row, place]):.3g}" if float(costs[row, place]) > 0 else ""
-        for row, place in enumerate(places)
-    ]
