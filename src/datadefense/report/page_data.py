@@ -12,7 +12,7 @@ from datadefense.report.packing import rounded
 from datadefense.report.reader import StoredRun
 from datadefense.runs.tables import HEADINGS, row
 from datadefense.simulation.rounds import RoundRecord
-from datadefense.simulation.scores import SCORES
+from datadefense.simulation.scores import SCORES, Score
 
 MOST_PLACES, MOST_GAMMA = 60_000, 1_000_000
 """Clients times rounds, and examples times rounds, that a page can hold of all its runs."""
@@ -29,15 +29,24 @@ def page_data(runs: Sequence[StoredRun]) -> dict[str, Any]:
     names = labels(runs)
     return {
         "headings": list(HEADINGS),
-        "scores": [
-            {"name": s.name, "title": s.title, "unit": s.unit, "range": list(s.range)}
-            for s in reversed(SCORES)
-        ],
+        "scores": [_score(score) for score in reversed(SCORES)],
         "overall": overall(names, [outcome(run.figures) for run in runs]),
         "runs": [
             _run(run, name, len(runs), pictures) for run, name in zip(runs, names, strict=True)
         ],
         "pictures": pictures,
+    }
+
+
+def _score(score: Score) -> dict[str, Any]:
+    """Return what a chart of a score has to know."""
+    return {
+        "name": score.name,
+        "id": score.label.lower(),
+        "title": score.title,
+        "unit": score.unit,
+        "range": list(score.range),
+        "floor": score.floor,
     }
 
 

@@ -26,6 +26,7 @@ class Score:
         factor: what the mean is multiplied with; 100 makes a percentage.
         unit: what it is then measured in.
         range: least and greatest value that a chart shows.
+        floor: name of the summary's figure that says what it is when nobody attacks; empty: none.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Score:
     factor: float = 100.0
     unit: str = "%"
     range: tuple[float, float] = (0.0, 100.0)
+    floor: str = ""
 
     def in_words(self, value: float) -> str:
         """Return a value as a terminal shows it: ``MA 91.2 %``."""
@@ -49,6 +51,7 @@ SCORES: tuple[Score, ...] = (
         "ASR",
         "Attack success rate",
         lambda federation: federation.backdoor_test,
+        floor="asr_floor_percent",
     ),
 )
 """Main accuracy and attack success rate: examples that the model gives the label of their set."""

@@ -1,4 +1,4 @@
-"""Laws on outcomes: each update that was sent has one, with its weight, and a reason if it is out."""
+"""Laws on outcomes: one for each update that was sent, with its weight, and why if it is out."""
 
 import json
 import math
