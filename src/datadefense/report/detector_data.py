@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from datadefense.core.detector import DetectorRecord
 from datadefense.defense_sets.preview import Shown
 from datadefense.report.downsample import shown_rounds
 from datadefense.report.packing import pack_bits, pack_levels, rounded
@@ -38,10 +37,10 @@ def detector_data(
         most_values: how many values of gamma in all a page can hold.
         pictures: those of the page so far; new ones are added, each once.
     """
-    judged = [record for record in records if record.detector is not None]
-    ids = _ids([record.detector for record in judged if record.detector is not None], gallery)
-    if not ids:
+    judged = [record for record in records if has_opinion(record)]
+    if not judged:
         return None
+    ids = _ids(judged, gallery)
     count = len(ids)
     if gallery is not None and [one.id for one in gallery] != ids:
         gallery = None
@@ -89,11 +88,17 @@ def bands(scores: NDArray[np.float64]) -> list[list[float]]:
     return [[float(value) for value in line] for line in lines]
 
 
-def _ids(opinions: Sequence[DetectorRecord], gallery: Sequence[Shown] | None) -> list[str]:
+def has_opinion(record: RoundRecord) -> bool:
+    """Say whether a detector has judged any example in a round."""
+    return record.detector is not None and bool(record.detector.suspicion)
+
+
+def _ids(records: Sequence[RoundRecord], gallery: Sequence[Shown] | None) -> list[str]:
     """Return the examples that were judged: in the order of the gallery, if it has all of them."""
-    judged = list(dict.fromkeys(one for opinion in opinions for one in opinion.suspicion))
+    opinions = [record.detector.suspicion for record in records if record.detector is not None]
+    judged = list(dict.fromkeys(one for opinion in opinions for one in opinion))
     known = [one.id for one in gallery or ()]
-    return known if judged and set(judged) <= set(known) else judged
+    return known if set(judged) <= set(known) else judged
 
 
 def _scores(record: RoundRecord, ids: Sequence[str]) -> NDArray[np.float64]:

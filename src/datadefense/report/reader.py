@@ -14,6 +14,7 @@ from datadefense.core.json_file import built, read_json
 from datadefense.core.round_files import FileError
 from datadefense.defense_sets.preview import Shown, read_gallery
 from datadefense.report.conclusion import Figures
+from datadefense.report.detector_data import has_opinion
 from datadefense.runs.baseline import Floor, cached_floor, read_floor
 from datadefense.runs.config import read_toml
 from datadefense.runs.files import (
@@ -59,7 +60,7 @@ def read_run(folder: Path) -> StoredRun:
     records, notes = _records(folder)
     config, choices = _config(folder, notes)
     gallery = read_gallery(folder / GALLERY)
-    if gallery is None and any(record.detector for record in records):
+    if gallery is None and any(map(has_opinion, records)):
         notes.append(
             f"There is no readable {GALLERY} in the folder: what the examples look like, and which "
             "of them are known clean or poisoned, cannot be shown."
