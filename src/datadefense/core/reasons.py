@@ -17,11 +17,14 @@ WORDS: Mapping[str, str] = {
     "moved_far": "moved {value} times as far as is free of blame",
     "no_weight": "the rule gave it no weight",
     "norm": "norm {value}, clipped to {limit}",
+    "repeated_krum": "not chosen by repeated Krum: score {value}, the chosen have about {limit}",
     "worse_on_clean": "got worse on clean examples: its loss rose by {value} % more than is usual",
 }
 """What the codes of our own rules mean; a code that is not here is shown as it is."""
 REJECTED = "rejected"
 """The code of what the gate turns away; the gate's own words are the reason's text."""
+LONGEST = 300
+"""Most characters of a reason's own text."""
 DIGITS = 6
 """Significant digits of a number that is kept to be looked at."""
 
@@ -47,7 +50,7 @@ class Reason:
 def pattern(reason: Reason) -> str:
     """Return the words of a reason with ``{value}`` and ``{limit}`` where its numbers go."""
     if reason.text:
-        return sanitize(reason.text)
+        return sanitize(reason.text, LONGEST)
     if (known := WORDS.get(reason.code)) is not None:
         return known
     name = sanitize(reason.code.replace("_", " "), 60)
@@ -88,4 +91,4 @@ def plain_reason(reason: Reason) -> Reason:
     value, limit = (
         None if number is None else short(float(number)) for number in (reason.value, reason.limit)
     )
-    return Reason(sanitize(reason.code, 60), value, limit, sanitize(reason.text))
+    return Reason(sanitize(reason.code, 60), value, limit, sanitize(reason.text, LONGEST))

@@ -8,9 +8,10 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from datadefense.core.defense import Combined, Promise, Rule, too_few
+from datadefense.core.reasons import Reason
 from datadefense.core.round import Round
 from datadefense.core.settings import check_int, setting
-from datadefense.defenses.krum import krum_scores, not_chosen
+from datadefense.defenses.krum import krum_scores
 from datadefense.kernels.distances import squared_distances
 from datadefense.kernels.networks import mean_of_rows, reduce_columns, sorting_network
 
@@ -50,6 +51,18 @@ def mean_around_median(
         mean_of_rows(window, out)
 
     return reduce_columns(updates, sorting_network(size), reduce, clients)
+
+
+def _not_chosen(scores: Float64[Tensor, " clients"], chosen: list[int]) -> list[Reason | None]:
+    """Return the first Krum score of each client that was not chosen, beside the usual one.
+
+    Choices are made by scores among those left at the time, so the first need not be the worst.
+    """
+    usual, kept = float(scores[chosen].median()), set(chosen)
+    return [
+        None if row in kept else Reason("repeated_krum", score, usual)
+        for row, score in enumerate(scores.tolist())
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,5 +107,5 @@ class Bulyan(Rule):
         return Combined(
             update,
             evidence={"chosen": marks, "score": scores},
-            reasons=not_chosen(scores, chosen),
+            reasons=_not_chosen(scores, chosen),
         )
