@@ -9,20 +9,25 @@ import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from datadefense.core.defend import Defended as Defended
     from datadefense.core.defend import defend as defend
     from datadefense.core.defense import Combined as Combined
     from datadefense.core.defense import Defense as Defense
     from datadefense.core.defense import Promise as Promise
     from datadefense.core.defense import Rule as Rule
     from datadefense.core.defense_set import DefenseSet as DefenseSet
+    from datadefense.core.detector import DetectorRecord as DetectorRecord
     from datadefense.core.examples import Examples as Examples
     from datadefense.core.features import penultimate as penultimate
     from datadefense.core.gate import Admission as Admission
     from datadefense.core.gate import Gate as Gate
     from datadefense.core.gate import Rejection as Rejection
     from datadefense.core.gate import Submission as Submission
+    from datadefense.core.outcomes import ClientOutcome as ClientOutcome
+    from datadefense.core.outcomes import Verdict as Verdict
     from datadefense.core.predictor import Layout as Layout
     from datadefense.core.predictor import predictor as predictor
+    from datadefense.core.reasons import Reason as Reason
     from datadefense.core.round import Aggregate as Aggregate
     from datadefense.core.round import Round as Round
     from datadefense.core.server import Server as Server
@@ -39,19 +44,24 @@ _HOMES = {
     "DEFENSES": "datadefense.defenses",
     "Admission": "datadefense.core.gate",
     "Aggregate": "datadefense.core.round",
+    "ClientOutcome": "datadefense.core.outcomes",
     "Combined": "datadefense.core.defense",
+    "Defended": "datadefense.core.defend",
     "Defense": "datadefense.core.defense",
     "DefenseSet": "datadefense.core.defense_set",
+    "DetectorRecord": "datadefense.core.detector",
     "Examples": "datadefense.core.examples",
     "Gate": "datadefense.core.gate",
     "Layout": "datadefense.core.predictor",
     "Promise": "datadefense.core.defense",
+    "Reason": "datadefense.core.reasons",
     "Rejection": "datadefense.core.gate",
     "Round": "datadefense.core.round",
     "Rule": "datadefense.core.defense",
     "Server": "datadefense.core.server",
     "Spill": "datadefense.kernels.spill",
     "Submission": "datadefense.core.gate",
+    "Verdict": "datadefense.core.outcomes",
     "available": "datadefense.defenses",
     "create": "datadefense.defenses",
     "defend": "datadefense.core.defend",
@@ -64,19 +74,24 @@ __all__ = [
     "DEFENSES",
     "Admission",
     "Aggregate",
+    "ClientOutcome",
     "Combined",
+    "Defended",
     "Defense",
     "DefenseSet",
+    "DetectorRecord",
     "Examples",
     "Gate",
     "Layout",
     "Promise",
+    "Reason",
     "Rejection",
     "Round",
     "Rule",
     "Server",
     "Spill",
     "Submission",
+    "Verdict",
     "__version__",
     "available",
     "create",

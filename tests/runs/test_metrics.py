@@ -1,5 +1,7 @@
+import json
+
 import pytest
-from tests.records import record_of
+from tests.records import detector_of, record_of
 from tests.simulation.tiny import tiny_federation
 
 from datadefense.core.examples import Examples
@@ -40,6 +42,7 @@ def test_a_metric_of_a_round_is_one_entry(monkeypatch):
     more = Metric("marked", lambda record: len(record.detector.marked) if record.detector else None)
     monkeypatch.setattr(metrics, "METRICS", (*METRICS, more))
     assert "marked" not in figures_of(record_of(1))
+    assert figures_of(record_of(1, detector=detector_of([0.5, 0.9], [1])))["marked"] == 1
 
 
 def halved(examples):
@@ -64,9 +67,7 @@ def test_a_score_is_one_entry(monkeypatch):
     with Pool(federation) as pool:
         found = rounds.evaluate(federation, pool, federation.start)
     assert found["first_ten_share"] in [tenth / 10 for tenth in range(11)]
-    record = rounds.RoundRecord(1, scores=found)
-    import json
-
+    record = rounds.RoundRecord(1, attackers=[], scores=found)
     assert read_round(json.loads(round_line(record))) == record
     assert curves_of([record], frozenset())["first_ten_share"] == [
         (1, pytest.approx(found["first_ten_share"]))

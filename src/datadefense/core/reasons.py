@@ -46,6 +46,9 @@ class Reason:
     limit: float | None = None
     text: str = ""
 
+    def __str__(self) -> str:
+        return in_words(self)
+
 
 def pattern(reason: Reason) -> str:
     """Return the words of a reason with ``{value}`` and ``{limit}`` where its numbers go."""
