@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from datadefense.core.buffers import UnhandledBuffersError as UnhandledBuffersError
+    from datadefense.core.defend import Defended as Defended
     from datadefense.core.defend import defend as defend
     from datadefense.core.defense import Combined as Combined
     from datadefense.core.defense import Defense as Defense
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from datadefense.core.defense import Rule as Rule
     from datadefense.core.defense import TooFewClientsError as TooFewClientsError
     from datadefense.core.defense_set import DefenseSet as DefenseSet
+    from datadefense.core.detector import DetectorRecord as DetectorRecord
     from datadefense.core.errors import DataDefenseError as DataDefenseError
     from datadefense.core.errors import InputError as InputError
     from datadefense.core.examples import Examples as Examples
@@ -25,8 +27,11 @@ if TYPE_CHECKING:
     from datadefense.core.gate import Gate as Gate
     from datadefense.core.gate import Rejection as Rejection
     from datadefense.core.gate import Submission as Submission
+    from datadefense.core.outcomes import ClientOutcome as ClientOutcome
+    from datadefense.core.outcomes import Verdict as Verdict
     from datadefense.core.predictor import Layout as Layout
     from datadefense.core.predictor import predictor as predictor
+    from datadefense.core.reasons import Reason as Reason
     from datadefense.core.round import Aggregate as Aggregate
     from datadefense.core.round import Round as Round
     from datadefense.core.round_files import FileError as FileError
@@ -50,12 +55,15 @@ __version__ = "0.1.0"
 _HOMES = {
     "Admission": "datadefense.core.gate",
     "Aggregate": "datadefense.core.round",
+    "ClientOutcome": "datadefense.core.outcomes",
     "Combined": "datadefense.core.defense",
     "DEFENSES": "datadefense.defenses",
     "DataDefenseError": "datadefense.core.errors",
     "DataError": "datadefense.data.errors",
+    "Defended": "datadefense.core.defend",
     "Defense": "datadefense.core.defense",
     "DefenseSet": "datadefense.core.defense_set",
+    "DetectorRecord": "datadefense.core.detector",
     "Examples": "datadefense.core.examples",
     "FileError": "datadefense.core.round_files",
     "Gate": "datadefense.core.gate",
@@ -64,6 +72,7 @@ _HOMES = {
     "InputError": "datadefense.core.errors",
     "Layout": "datadefense.core.predictor",
     "Promise": "datadefense.core.defense",
+    "Reason": "datadefense.core.reasons",
     "Rejection": "datadefense.core.gate",
     "Round": "datadefense.core.round",
     "Rule": "datadefense.core.defense",
@@ -76,6 +85,7 @@ _HOMES = {
     "TooFewClientsError": "datadefense.core.defense",
     "UnhandledBuffersError": "datadefense.core.buffers",
     "WrongKindError": "datadefense.core.sent_kind",
+    "Verdict": "datadefense.core.outcomes",
     "available": "datadefense.defenses",
     "create": "datadefense.defenses",
     "defend": "datadefense.core.defend",
@@ -88,11 +98,14 @@ __all__ = [
     "DEFENSES",
     "Admission",
     "Aggregate",
+    "ClientOutcome",
     "Combined",
     "DataDefenseError",
     "DataError",
+    "Defended",
     "Defense",
     "DefenseSet",
+    "DetectorRecord",
     "Examples",
     "FileError",
     "Gate",
@@ -101,6 +114,7 @@ __all__ = [
     "InputError",
     "Layout",
     "Promise",
+    "Reason",
     "Rejection",
     "Round",
     "Rule",
@@ -112,6 +126,7 @@ __all__ = [
     "Submission",
     "TooFewClientsError",
     "UnhandledBuffersError",
+    "Verdict",
     "WrongKindError",
     "__version__",
     "available",

@@ -27,8 +27,8 @@ from datadefense.core.defense_set import DefenseSet
 from datadefense.core.errors import InputError
 from datadefense.core.examples import Examples
 from datadefense.core.fingerprint import Fingerprint
-from datadefense.core.gate import Admission, Gate, Sends, Submission
-from datadefense.core.outcomes import verdicts
+from datadefense.core.gate import Gate, Sends, Submission
+from datadefense.core.outcomes import ClientOutcome
 from datadefense.core.predictor import Layout, predictor
 from datadefense.core.round import Aggregate, ClientId
 from datadefense.core.run_state import RunState
@@ -40,24 +40,6 @@ from datadefense.defenses import create
 from datadefense.kernels.spill import Spill
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one client in a round.
-
-    Args:
-        client_id: its id; its place in the list where the round was a list.
-        verdict: ``rejected`` by the gate, or a word of `datadefense.core.outcomes.verdicts`;
-            ``not used`` where the model stayed as it was.
-        weight: the factor of its update in the sum; None if rejected or if the rule has none.
-        reason: why, where somebody said so; else empty.
-    """
-
-    client_id: ClientId
-    verdict: str
-    weight: float | None
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +55,7 @@ class GuardResult:
     """
 
     state_dict: dict[str, Any]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ClientOutcome, ...]
     report: Mapping[str, Any]
     aggregate: Aggregate[Any]
 
@@ -183,9 +165,7 @@ class Guard:
         for name in ("held", "fallback"):
             if name in result.report:
                 logger.warning("round %d: %s", run.round + 1, result.report[name])
-        return GuardResult(
-            self.state_dict, _outcomes(admission, result), dict(result.report), result
-        )
+        return GuardResult(self.state_dict, result.outcomes, dict(result.report), result)
 
     def save(self, path: Path | str) -> None:
         """Write where the guard stands to one file, atomically and for its owner's eyes alone."""
@@ -223,17 +203,3 @@ def _submissions(
     return [
         Submission(client_id, content, counts[client_id]) for client_id, content in sent.items()
     ]
-
-
-def _outcomes(admission: Admission, result: Aggregate[Any]) -> tuple[Outcome, ...]:
-    """Return what became of each client, the admitted first."""
-    found: list[Outcome] = []
-    if (round := admission.round) is not None:
-        held = "held" in result.report
-        words = ["not used"] * round.num_clients if held else verdicts(result, round)
-        weights = [None] * round.num_clients if result.weights is None else result.weights.tolist()
-        reasons = result.report.get("reasons", [""] * round.num_clients)
-        rows = zip(round.client_ids, words, weights, reasons, strict=True)
-        found += [Outcome(*row) for row in rows]
-    found += [Outcome(who.client_id, "rejected", None, who.reason) for who in admission.rejected]
-    return tuple(found)

@@ -24,6 +24,11 @@ def model(value):
     return {"layer.weight": torch.full((2, 3), value), "layer.bias": torch.full((2,), -value)}
 
 
+def said(row):
+    """Return a client's verdict and the gate's words, as one text."""
+    return f"{row['verdict']}: {row['reason']['text']}" if "reason" in row else row["verdict"]
+
+
 def write_client(folder, name, tensors, count):
     metadata = None if count is None else {"num_examples": str(count)}
     save_file(tensors, folder / "clients" / f"{name}.safetensors", metadata)
@@ -68,8 +73,9 @@ def test_a_round_of_files(folder, run):
     assert report["defense"] == "median"
     assert [row["client"] for row in report["clients"]] == ["c1", "c2", "c3", "c4", "c5", "c6"]
     assert report["clients"][1]["num_examples"] == 20
-    assert report["clients"][1]["norm"] == pytest.approx(2 * 8**0.5)
-    for word in ("client", "examples", "norm", "weight", "verdict", "in the vote", "c6"):
+    assert report["clients"][1]["evidence"]["norm"] == pytest.approx(2 * 8**0.5)
+    assert report["clients"][1]["verdict"] == "voted"
+    for word in ("client", "examples", "norm", "weight", "verdict", "reason", "voted", "c6"):
         assert word in out.out
     with safe_open(folder / "new.safetensors", "pt") as file:
         assert file.metadata() == {"run": "seven"}
@@ -91,11 +97,13 @@ def test_updates_may_lie_in_a_file(folder, run):
 
 
 def test_weights_norms_and_verdicts(folder, run):
-    code, _ = run("--set", "norm_bound=6", defense="ndc")
+    code, out = run("--set", "norm_bound=6", defense="ndc")
     assert code == 0
     report = json.loads((folder / "report.json").read_text())
     last = report["clients"][-1]
-    assert last["verdict"].startswith("clipped to 35 %")
+    assert last["verdict"] == "reduced"
+    assert last["reason"] == {"code": "norm", "value": 16.9706, "limit": 6.0}
+    assert "norm 17, clipped to 6" in out.out
     assert last["weight"] == pytest.approx(60 / 210 * 6 / (6 * 8**0.5), rel=1e-5)
     assert report["settings"] == {"norm_bound": 6.0}
     rows = [[float(j)] * 8 for j in range(1, 7)]
@@ -149,7 +157,7 @@ def test_bad_files_are_named_and_do_not_stop_it(folder, run):
     actual = load_file(folder / "new.safetensors")
     assert all(torch.equal(actual[name], expected[name]) for name in expected)
     report = json.loads((folder / "report.json").read_text())
-    verdicts = {row["client"]: row["verdict"] for row in report["clients"]}
+    verdicts = {row["client"]: said(row) for row in report["clients"]}
     for client, reason in REASONS.items():
         assert verdicts[client].startswith("rejected: ")
         assert reason in verdicts[client]

@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from datadefense.core.defense import Combined, Defense, Promise, Rule
+from datadefense.core.detector import DetectorRecord
+from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate
 from datadefense.defenses import (
     DEFENSES,
@@ -160,6 +162,46 @@ def test_the_law_on_what_is_said_has_teeth(fault, message):
     law(Liar(""), toy_server())
     with pytest.raises(BrokenLawError, match=message):
         law(Liar(fault), toy_server())
+
+
+@dataclass(frozen=True, slots=True)
+class Mumbler(Rule):
+    """Give reasons, marks and theta that are of no use."""
+
+    fault: str = ""
+    name: ClassVar[str] = "mumbler"
+
+    def combine(self, round):
+        raise NotImplementedError
+
+    def aggregate(self, state, round, server):
+        reasons = {"number": Reason("norm"), "words": Reason(""), "": Reason("far", 1.0)}
+        detector = DetectorRecord({"x": 0.5}, ["y"]) if self.fault == "marks" else None
+        theta = {"norm": torch.nan} if self.fault == "theta" else {}
+        return Aggregate(
+            round.global_params + round.shares() @ round.updates,
+            None,
+            round.shares(),
+            reasons=[reasons.get(self.fault)] * round.num_clients,
+            detector=detector,
+            theta=theta,
+        )
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("number", r"client 0 has a reason without its number: norm \?, clipped to \?"),
+        ("words", "client 0 was reduced with the reason ''"),
+        ("marks", r"marked examples have no suspicion: \['y'\]"),
+        ("theta", "theta is not finite"),
+    ],
+)
+def test_the_law_on_outcomes_has_teeth(fault, message):
+    law = law_named("everybody_has_an_outcome")
+    law(Mumbler(), toy_server())
+    with pytest.raises(BrokenLawError, match=message):
+        law(Mumbler(fault), toy_server())
 
 
 def test_laws_hold_under_python_without_asserts(tmp_path):

@@ -38,10 +38,10 @@ def train_job(person, row=0):
 
 def test_counts_of_the_parts_add_up(work):
     do, _ = work
-    parts = [do(CountJob(False, start, start + 50)) for start in (0, 50, 100)]
-    whole = do(CountJob(False, 0, 150))
+    parts = [do(CountJob("ma_percent", start, start + 50)) for start in (0, 50, 100)]
+    whole = do(CountJob("ma_percent", 0, 150))
     assert sum(part.count for part in parts) == whole.count
-    assert 0 <= do(CountJob(True, 0, 40)).count <= 40
+    assert 0 <= do(CountJob("asr_percent", 0, 40)).count <= 40
     assert all(part.seconds > 0 for part in [*parts, whole])
 
 

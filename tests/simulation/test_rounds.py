@@ -11,6 +11,7 @@ from tests.simulation.tiny import tiny_federation
 
 from datadefense import Aggregate, Defense, Server, create, load_state, save_state
 from datadefense.attacks.pgd import Pgd, PgdReplacement
+from datadefense.core.outcomes import Verdict
 from datadefense.core.settings import SettingsError
 from datadefense.schedules import FixedFrequency, FixedPool, Never
 from datadefense.simulation import pool as pool_module
@@ -94,7 +95,7 @@ def test_evaluation_every_so_many_rounds():
 def test_scores_are_shares_of_the_test_sets():
     federation = tiny_federation()
     with Pool(federation) as pool:
-        accuracy, success = evaluate(federation, pool, federation.start)
+        accuracy, success = evaluate(federation, pool, federation.start).values()
     module = federation.module.eval()
     with torch.no_grad():
         for tensor, (name, _) in zip(
@@ -161,11 +162,12 @@ def test_an_attackers_claim_is_judged_by_the_gate_and_ends_no_run(says, kind):
     assert bool(progress.params.isfinite().all())
     for record in records[::2]:
         (attacker,) = record.attackers
-        assert [told["client"] for told in record.report["rejected"]] == [attacker]
-        assert "num_examples must be" in record.report["rejected"][0]["reason"] or says is None
+        (rejected,) = (one for one in record.outcomes if one.verdict is Verdict.REJECTED)
+        assert rejected.client == attacker
+        assert "num_examples must be" in rejected.reason.text or says is None
         assert attacker not in record.clients
         assert len(record.clients) == len(record.weights) == 4
-    assert records[1].report["rejected"] == []
+    assert records[1].count(Verdict.REJECTED) == 0
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -1,27 +1,27 @@
 """``datadefense aggregate``: one round for people who have files."""
 
 import dataclasses
-import math
 import secrets
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from rich.table import Table
-from torch import Tensor
 
 from datadefense.cli.plain_console import plain_console
 from datadefense.core.buffers import BufferPolicy
 from datadefense.core.defend import defend
 from datadefense.core.fingerprint import Fingerprint
 from datadefense.core.foreign import sanitize
-from datadefense.core.gate import Admission, Gate, Sends
+from datadefense.core.gate import Gate, Sends
 from datadefense.core.json_file import to_json
-from datadefense.core.outcomes import verdicts
+from datadefense.core.outcome_json import outcome_json
+from datadefense.core.outcomes import ClientOutcome, Verdict
 from datadefense.core.predictor import Layout
-from datadefense.core.round import Aggregate
+from datadefense.core.reasons import in_words
+from datadefense.core.round import Aggregate, Round
 from datadefense.core.round_files import (
     FileError,
     client_files,
@@ -117,8 +117,8 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
         check_kind(admission, gate.sends)
     result = defend(defense, state, admission, params, server)
 
-    rows = client_rows(admission, result)
-    _print_clients(rows, result)
+    outcomes = with_norms(result.outcomes, admission.round)
+    _print_clients(outcomes, result)
     if line := layout.about_buffers():
         plain_console().print(f"note: {line}", highlight=False, soft_wrap=True)
     if "held" in result.report:
@@ -131,7 +131,7 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
         "settings": dataclasses.asdict(defense) if dataclasses.is_dataclass(defense) else {},
         "round": files.index,
         "seed": files.seed,
-        "clients": rows,
+        "clients": [outcome_json(outcome) for outcome in outcomes],
         "report": dict(result.report),
     }
     text = to_json(content, indent=2) + "\n"
@@ -145,50 +145,36 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
     plain_console().print(f"wrote {files.out}", highlight=False, soft_wrap=True)
 
 
-def client_rows(admission: Admission, result: Aggregate[Any]) -> list[dict[str, Any]]:
-    """Return one record a client, the admitted first: what the table and the report show."""
-    rows: list[dict[str, Any]] = []
-    if (round := admission.round) is not None:
-        held = "held" in result.report
-        words = ["not used"] * round.num_clients if held else verdicts(result, round)
-        lengths = norms(round.updates)
-        for j, client in enumerate(round.client_ids):
-            rows.append(
-                {
-                    "client": client,
-                    "num_examples": int(round.num_examples[j]),
-                    "norm": float(lengths[j]),
-                    "weight": _at(result.weights, j),
-                    "verdict": words[j],
-                    "evidence": {key: _at(values, j) for key, values in result.evidence.items()},
-                }
-            )
-    return rows + [
-        {"client": rejection.client_id, "verdict": f"rejected: {rejection.reason}"}
-        for rejection in admission.rejected
-    ]
+def with_norms(outcomes: Sequence[ClientOutcome], round: Round | None) -> tuple[ClientOutcome, ...]:
+    """Return the outcomes with the norm of each admitted update first in its evidence."""
+    if round is None:
+        return tuple(outcomes)
+    lengths = dict(zip(round.client_ids, norms(round.updates).tolist(), strict=True))
+    return tuple(
+        outcome
+        if outcome.verdict is Verdict.REJECTED
+        else replace(outcome, evidence={"norm": lengths[outcome.client]} | dict(outcome.evidence))
+        for outcome in outcomes
+    )
 
 
-def _at(values: Tensor | None, client: int) -> float | None:
-    value = None if values is None else float(values[client])
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _print_clients(rows: Sequence[dict[str, Any]], result: Aggregate[Any]) -> None:
+def _print_clients(outcomes: Sequence[ClientOutcome], result: Aggregate[Any]) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("client")
     for column in ("examples", "norm", "weight"):
         table.add_column(column, justify="right")
     table.add_column("verdict")
-    for row in rows:
-        weight = row.get("weight")
+    table.add_column("reason")
+    for outcome in outcomes:
+        lost = outcome.verdict in (Verdict.REJECTED, Verdict.EXCLUDED)
         table.add_row(
-            sanitize(str(row["client"]), 60),
-            str(row.get("num_examples", "")),
-            f"{row['norm']:.4g}" if "norm" in row else "",
-            "" if weight is None else f"{weight:.4g}",
-            row["verdict"],
-            style="red" if row["verdict"].startswith(("rejected", "excluded")) else "",
+            sanitize(str(outcome.client), 60),
+            "" if outcome.num_examples is None else str(outcome.num_examples),
+            f"{outcome.evidence['norm']:.4g}" if "norm" in outcome.evidence else "",
+            "" if outcome.weight is None else f"{outcome.weight:.4g}",
+            outcome.verdict,
+            "" if outcome.reason is None else in_words(outcome.reason),
+            style="red" if lost else "",
         )
     console = plain_console()
     console.print(table)

@@ -1,16 +1,29 @@
 """One defended round: what the gate admitted, through a defense, to a model that is finite."""
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, replace
 
 from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.core.defense import Defense
+from datadefense.core.detector import plain_detector
 from datadefense.core.foreign import plain_json
 from datadefense.core.gate import Admission
+from datadefense.core.outcomes import ClientOutcome, outcomes_of
 from datadefense.core.round import Aggregate, StateT
 from datadefense.core.server import Server
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Defended(Aggregate[StateT]):
+    """An aggregate that can be released, with what became of each client.
+
+    Args:
+        outcomes: one for each update that was sent: the admitted in the round's order, then those
+            that the gate turned away.
+    """
+
+    outcomes: tuple[ClientOutcome, ...] = ()
 
 
 def defend(
@@ -19,34 +32,43 @@ def defend(
     admission: Admission,
     global_params: Float[Tensor, " dim"],
     server: Server,
-) -> Aggregate[StateT]:
+) -> Defended[StateT]:
     """Aggregate the admitted updates; the model stays where that is the only safe answer.
 
     Two such cases: nobody was admitted, or the result is not finite in the model's own dtypes
     (updates near the end of the float range can still overflow an average). Then the old model and
-    the old state are returned and the report's ``"held"`` says why. ``report["rejected"]`` lists
-    whom the gate turned away. The whole report is plain JSON, whatever the defense put there: what
-    is not finite is None.
+    the old state are returned and the report's ``"held"`` says why. The whole report is plain JSON,
+    whatever the defense put there: what is not finite is None.
     """
-    facts: dict[str, Any] = {
-        "clients": admission.round.num_clients if admission.round else 0,
-        "rejected": [
-            {"client": rejection.client_id, "reason": rejection.reason}
-            for rejection in admission.rejected
-        ],
-    }
     if admission.round is None:
-        return _held("no update was admitted", global_params, state, facts)
+        return _held("no update was admitted", admission, global_params, state)
     result = defense.aggregate(state, admission.round, server)
     params = admission.layout.to_valid_params(result.params, global_params)
     if params is None:
-        return _held("the aggregate is not finite", global_params, state, facts)
-    report = {**facts, **plain_json(result.report)}
-    return Aggregate(params, result.state, result.weights, result.evidence, report)
+        return _held("the aggregate is not finite", admission, global_params, state)
+    detector = None if result.detector is None else plain_detector(result.detector)
+    report = plain_json(result.report)
+    return _told(replace(result, params=params, report=report, detector=detector), admission)
 
 
 def _held(
-    why: str, params: Float[Tensor, " dim"], state: StateT, facts: Mapping[str, Any]
-) -> Aggregate[StateT]:
-    weights = params.new_zeros(int(facts["clients"]))
-    return Aggregate(params.clone(), state, weights, report={**facts, "held": why})
+    why: str, admission: Admission, params: Float[Tensor, " dim"], state: StateT
+) -> Defended[StateT]:
+    clients = 0 if admission.round is None else admission.round.num_clients
+    weights = params.new_zeros(clients)
+    return _told(Aggregate(params.clone(), state, weights, report={"held": why}), admission)
+
+
+def _told(result: Aggregate[StateT], admission: Admission) -> Defended[StateT]:
+    """Return a result with what became of each client."""
+    return Defended(
+        params=result.params,
+        state=result.state,
+        weights=result.weights,
+        evidence=result.evidence,
+        report=result.report,
+        reasons=result.reasons,
+        detector=result.detector,
+        theta=result.theta,
+        outcomes=outcomes_of(result, admission.round, admission.rejected),
+    )

@@ -2,7 +2,7 @@
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic
 
@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.core.errors import InputError
+from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round, StateT
 from datadefense.core.server import Server
 from datadefense.kernels.networks import median
@@ -87,6 +88,7 @@ class Combined:
     weights: Float[Tensor, " clients"] | None = None
     evidence: Mapping[str, Float[Tensor, " clients"]] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict)
+    reasons: Sequence[Reason | None] = ()
 
 
 class Rule(Defense[None]):
@@ -124,6 +126,7 @@ class Rule(Defense[None]):
             combined.weights,
             combined.evidence,
             combined.report,
+            combined.reasons,
         )
 
     def _fall_back(self, round: Round, problem: str) -> Combined:

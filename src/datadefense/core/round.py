@@ -1,6 +1,6 @@
 """Round in, Aggregate out: what a defense receives and what it returns."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -8,7 +8,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from datadefense.core.detector import DetectorRecord
 from datadefense.core.errors import InputError
+from datadefense.core.reasons import Reason
 
 ClientId = int | str
 StateT = TypeVar("StateT")
@@ -80,6 +82,11 @@ class Aggregate(Generic[StateT]):
         evidence: per client, the numbers behind the decision (Krum's score, an update's norm).
         report: facts about the round as plain JSON values. ``"fallback"`` is there when the rule
             could not be applied and says why and what was done instead.
+        reasons: why a client has weight 0 or less than its share, one entry a client, None where
+            there is nothing to say; empty: the core tells from the evidence. A rule without
+            weights leaves out whom it gives a reason.
+        detector: what the defense thinks of the server's own examples, if it has a detector.
+        theta: by how much each piece of evidence lowers a weight, if the defense learns that.
     """
 
     params: Float[Tensor, " dim"]
@@ -87,3 +94,6 @@ class Aggregate(Generic[StateT]):
     weights: Float[Tensor, " clients"] | None = None
     evidence: Mapping[str, Float[Tensor, " clients"]] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict)
+    reasons: Sequence[Reason | None] = ()
+    detector: DetectorRecord | None = None
+    theta: Mapping[str, float] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from datadefense.core.defense import Combined, Promise, Rule, too_few
+from datadefense.core.reasons import Reason
 from datadefense.core.round import Round
 from datadefense.core.settings import check_int, setting
 from datadefense.defenses.krum import krum_scores
@@ -52,6 +53,18 @@ def mean_around_median(
     return reduce_columns(updates, sorting_network(size), reduce, clients)
 
 
+def _not_chosen(scores: Float64[Tensor, " clients"], chosen: list[int]) -> list[Reason | None]:
+    """Return the first Krum score of each client that was not chosen, beside the usual one.
+
+    Choices are made by scores among those left at the time, so the first need not be the worst.
+    """
+    usual, kept = float(scores[chosen].median()), set(chosen)
+    return [
+        None if row in kept else Reason("repeated_krum", score, usual)
+        for row, score in enumerate(scores.tolist())
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Bulyan(Rule):
     r"""Choose n - 2f clients by repeated Krum, then average near the median of each coordinate.
@@ -85,8 +98,14 @@ class Bulyan(Rule):
         """Return the mean around the median of the chosen."""
         f = self.num_malicious
         theta = round.num_clients - 2 * f
-        chosen = select_by_krum(squared_distances(round.updates), theta, f)
+        distances = squared_distances(round.updates)
+        chosen = select_by_krum(distances, theta, f)
         update = mean_around_median(round.updates, chosen, theta - 2 * f)
         marks = round.updates.new_zeros(round.num_clients)
         marks[chosen] = 1.0
-        return Combined(update, evidence={"chosen": marks})
+        scores = krum_scores(distances, f)
+        return Combined(
+            update,
+            evidence={"chosen": marks, "score": scores},
+            reasons=_not_chosen(scores, chosen),
+        )

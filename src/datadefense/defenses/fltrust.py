@@ -12,6 +12,7 @@ from datadefense.core.defense import Defense, Promise
 from datadefense.core.errors import InputError
 from datadefense.core.examples import Examples
 from datadefense.core.local_training import Sgd
+from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Predict, Server
 from datadefense.core.settings import setting
@@ -79,6 +80,7 @@ class FlTrust(Defense[None]):
         trust = cosines.clamp(min=0)
         total = float(trust.sum())
         evidence = {"cosine": cosines, "norm": lengths}
+        reasons = [None if one > 0 else Reason("cosine", one, 0.0) for one in cosines.tolist()]
         if not total > 0:
             return Aggregate(
                 round.global_params.clone(),
@@ -89,6 +91,7 @@ class FlTrust(Defense[None]):
                     "fallback": "fltrust trusts no client: kept the model",
                     "server_norm": own_norm if math.isfinite(own_norm) else None,
                 },
+                reasons,
             )
         factors = torch.where(trust > 0, trust / total * own_norm / lengths, 0.0)
         weights = factors.to(round.updates.dtype)
@@ -98,4 +101,5 @@ class FlTrust(Defense[None]):
             weights,
             evidence,
             {"server_norm": own_norm},
+            reasons,
         )

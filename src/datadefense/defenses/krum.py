@@ -1,5 +1,6 @@
 """Krum and Multi-Krum: trust the updates that lie closest to their neighbours."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -8,6 +9,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from datadefense.core.defense import Combined, Promise, Rule, too_few
+from datadefense.core.reasons import Reason
 from datadefense.core.round import Round
 from datadefense.core.settings import check_choice, check_int, setting
 from datadefense.kernels.distances import squared_distances
@@ -27,6 +29,16 @@ def krum_scores(
     neighbours = min(max(1, clients - num_malicious - 2), clients - 1)
     others = distances.clone().fill_diagonal_(torch.inf)
     return others.sort(dim=1).values[:, :neighbours].sum(1)
+
+
+def not_chosen(scores: Float64[Tensor, " clients"], chosen: Sequence[int]) -> list[Reason | None]:
+    """Return the reason of each client that was not chosen: its score beside the worst chosen."""
+    worst = float(scores[list(chosen)].max())
+    kept = set(chosen)
+    return [
+        None if row in kept else Reason("krum_score", score, worst)
+        for row, score in enumerate(scores.tolist())
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +82,9 @@ class Krum(Rule):
         best = int(scores.argmin())
         weights = round.updates.new_zeros(round.num_clients)
         weights[best] = 1.0
-        return Combined(round.updates[best], weights, {"score": scores})
+        return Combined(
+            round.updates[best], weights, {"score": scores}, reasons=not_chosen(scores, [best])
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,4 +123,8 @@ class MultiKrum(Rule):
         shares = round.shares() if self.weighting == "examples" else torch.ones_like(round.shares())
         weights = torch.zeros_like(shares)
         weights[chosen] = shares[chosen] / shares[chosen].sum()
-        return Combined(weights=weights, evidence={"score": scores})
+        return Combined(
+            weights=weights,
+            evidence={"score": scores},
+            reasons=not_chosen(scores, chosen.tolist()),
+        )

@@ -8,6 +8,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from datadefense.core.defense import Combined, Defense, Promise, Rule
+from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
 from datadefense.core.settings import check_float, setting
@@ -25,6 +26,11 @@ class Clipping(NamedTuple):
         """Return what a report shows of it, per client."""
         return {"norm": self.norms, "scale": self.scales}
 
+    def reasons(self) -> list[Reason | None]:
+        """Return the norm and the bound of each client that was clipped."""
+        pairs = zip(self.norms.tolist(), self.scales.tolist(), strict=True)
+        return [Reason("norm", norm, self.bound) if scale < 1 else None for norm, scale in pairs]
+
 
 def clip(updates: Float[Tensor, "clients dim"], bound: float | None) -> Clipping:
     r"""Measure norms and factors :math:`\min(1, b / \lVert u_j \rVert)`; b None: the mean norm."""
@@ -40,6 +46,7 @@ def combine_clipped(round: Round, bound: float | None) -> Combined:
         weights=(round.shares() * clipping.scales).to(round.updates.dtype),
         evidence=clipping.evidence(),
         report={"norm_bound": clipping.bound},
+        reasons=clipping.reasons(),
     )
 
 
@@ -138,4 +145,5 @@ class WeakDp(Defense[None]):
             None,
             weights,
             clipping.evidence(),
+            reasons=clipping.reasons(),
         )

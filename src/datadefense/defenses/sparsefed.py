@@ -75,6 +75,7 @@ class SparseFed(Defense[SparseFedState]):
             weights,
             clipping.evidence(),
             {"coordinates": count},
+            clipping.reasons(),
         )
 
 

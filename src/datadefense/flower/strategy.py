@@ -16,15 +16,15 @@ from flwr.serverapp.strategy import FedAvg, Result, Strategy
 from torch import Tensor, nn
 
 from datadefense.core.buffers import BufferPolicy
-from datadefense.core.defend import defend
+from datadefense.core.defend import Defended, defend
 from datadefense.core.defense import Defense
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.examples import Examples
 from datadefense.core.fingerprint import Fingerprint
-from datadefense.core.gate import Admission, Gate, Sends
-from datadefense.core.outcomes import excluded
+from datadefense.core.gate import Gate, Sends
+from datadefense.core.outcomes import Verdict
 from datadefense.core.predictor import Layout, predictor
-from datadefense.core.round import Aggregate, ClientId
+from datadefense.core.round import ClientId
 from datadefense.core.run_state import RunState
 from datadefense.core.sent_kind import wrong_kind
 from datadefense.core.server import Server
@@ -228,9 +228,9 @@ class DefendedStrategy(Strategy):
         for one in admission.rejected:
             logger.warning("round %d: node %s rejected: %s", index, one.client_id, one.reason)
         desk.kept = RunState(result.params, result.state, index, desk.server.seed)
-        metrics = self._metrics(came, admission, result)
+        metrics = self._metrics(came, result)
         metrics["defense-seconds"] = cost.seconds
-        self._keep(desk, audit_line(index, admission, result, cost))
+        self._keep(desk, audit_line(index, result, cost))
         return self._record(desk), metrics
 
     def configure_evaluate(
@@ -312,19 +312,18 @@ class DefendedStrategy(Strategy):
         if self.folder is not None:
             keep_round(self.folder, desk.kept, desk.fingerprint, line)
 
-    def _metrics(
-        self, came: list[Reply], admission: Admission, result: Aggregate[Any]
-    ) -> MetricRecord:
+    def _metrics(self, came: list[Reply], result: Defended[Any]) -> MetricRecord:
         """Return the inner strategy's metrics of those admitted, and the defense's own."""
-        ids = admission.round.client_ids if admission.round is not None else ()
-        metrics = self._train_metrics(came, ids) or MetricRecord()
-        metrics["defense-admitted"] = len(ids)
-        metrics["defense-rejected"] = len(admission.rejected)
-        if admission.round is not None:
-            metrics["defense-excluded"] = sum(excluded(result, admission.round))
+        verdicts = [one.verdict for one in result.outcomes]
+        admitted = [one for one in result.outcomes if one.verdict is not Verdict.REJECTED]
+        metrics = self._train_metrics(came, {one.client for one in admitted}) or MetricRecord()
+        metrics["defense-admitted"] = len(admitted)
+        metrics["defense-rejected"] = verdicts.count(Verdict.REJECTED)
+        if admitted:
+            metrics["defense-excluded"] = verdicts.count(Verdict.EXCLUDED)
         if result.weights is not None:
             metrics["defense-weights"] = [float(weight) for weight in result.weights]
-            metrics["defense-nodes"] = [int(node) for node in ids]
+            metrics["defense-nodes"] = [int(one.client) for one in admitted]
         return metrics
 
     def _train_metrics(self, came: list[Reply], ids: Collection[ClientId]) -> MetricRecord | None:

@@ -61,7 +61,7 @@ def is_sound(result, round):
     assert total == pytest.approx(0 if "fallback" in result.report else 1, abs=1e-5)
     if not total:
         assert torch.equal(result.params, round.global_params)
-    assert len(result.report["reasons"]) == round.num_clients
+    assert len(result.reasons) == round.num_clients
 
 
 def in_the_box(theta):

@@ -7,6 +7,7 @@ import pytest
 import torch
 from tests import oracles
 from tests.defenses.datadefense import sets, toys
+from tests.records import marked_places, said, suspicions
 
 from datadefense import Examples, Server
 from datadefense.core.rng import generator
@@ -99,7 +100,7 @@ def test_rounds_against_loops(kind):
         round = toys.round_of(updates, index, params)
         weights, expected, step, past, sure = slow_round(defense, state, round, server)
         result = sets.is_sound(defense.aggregate(state, round, server), round)
-        assert result.report["marked"] == sure
+        assert marked_places(result) == sure
         assert result.report["step"] == step
         assert result.weights.tolist() == pytest.approx(weights, abs=1e-7)
         assert result.params.tolist() == pytest.approx(expected.tolist(), abs=1e-6)
@@ -112,11 +113,11 @@ def test_rounds_against_loops(kind):
 @pytest.mark.parametrize("attackers", [0, 1, 4, 7])
 def test_who_learned_the_sure_poison_loses_its_weight_and_the_others_keep_theirs(attackers):
     result = one_round(toys.attacked_round(10, attackers))
-    assert set(sets.POISONED) <= set(result.report["marked"])
+    assert set(sets.POISONED) <= set(marked_places(result))
     assert result.weights[:attackers].tolist() == [0] * attackers
     each = min(1 / (10 - attackers), 0.2)
     assert result.weights[attackers:].tolist() == pytest.approx([each] * (10 - attackers), rel=0.1)
-    assert all(result.report["reasons"][:attackers])
+    assert all(result.reasons[:attackers])
 
 
 def test_rounds_of_honest_clients_leave_nobody_out():
@@ -153,7 +154,7 @@ def test_without_sure_poison_the_farthest_by_krums_score_are_left_out(server, cl
     out = order[-malicious:] if clients >= 2 * malicious + 3 else []
     assert (result.weights == 0).nonzero().flatten().tolist() == sorted(out)
     assert float(result.weights.sum()) == pytest.approx(1, abs=1e-5)
-    assert result.report["marked"] == []
+    assert marked_places(result) == []
     assert result.report["nothing_sure"] == NOTHING_SURE
     assert result.evidence["learned_poison"].tolist() == [0] * clients
     assert result.evidence["known_poison"].tolist() == [0] * clients
@@ -198,11 +199,11 @@ def test_an_ordinary_round_costs_a_pass_a_client_one_more_and_one_over_the_sure_
         model.passes.clear()
         round = toys.round_of(updates, index, params)
         result = defense.aggregate(state, round, server)
-        assert sorted(model.passes) == [len(result.report["marked"])] + [120] * 11
+        assert sorted(model.passes) == [len(marked_places(result))] + [120] * 11
         slow = defense.aggregate(replace(state, kept={}), round, server)
         assert len(model.passes) == 12 + 13
         assert torch.equal(result.params, slow.params)
-        assert result.report == slow.report
+        assert said(result) == said(slow)
         state, params = result.state, result.params
 
 
@@ -242,31 +243,35 @@ def test_evidence_and_reasons():
             [getattr(chosen, name) * float(result.evidence[name][j]) for name in PENALTIES]
             for j in range(len(updates))
         ]
-        for j, reason in enumerate(result.report["reasons"]):
-            if not reason:
-                assert max(costs[j]) == 0
+        for j, reason in enumerate(result.reasons):
+            if reason is None:
+                assert max(costs[j]) == 0 or result.weights[j] >= result.weights.mean()
                 assert result.weights[j] > 0
                 continue
-            name, value = reason.split()
-            assert float(value) == pytest.approx(float(result.evidence[name][j]), rel=0.01)
-            assert name == "known_poison" or name == PENALTIES[costs[j].index(max(costs[j]))]
-            seen.add(name)
+            fault = float(result.evidence[reason.code][j])
+            shown = 1 + fault if reason.code == "moved_far" else 100 * fault
+            assert reason.value == pytest.approx(shown, rel=0.01)
+            worst = PENALTIES[costs[j].index(max(costs[j]))]
+            assert reason.code in {"known_poison", worst}
+            limit = 100 * result.report["known_poison_limit"]
+            assert reason.limit == (limit if reason.code == "known_poison" else None)
+            seen.add(reason.code)
     assert {"known_poison", "learned_poison"} <= seen
 
 
 def test_the_report_tells_of_the_promise():
     result = one_round(toys.attacked_round(10, 2))
     report, owned = result.report, sets.owned()
-    first = sets.success(toys.predict, toys.released(), owned.examples, report["marked"])
+    first = sets.success(toys.predict, toys.released(), owned.examples, marked_places(result))
     assert report["known_poison_limit"] == pytest.approx(first + DataDefense().slack, abs=1e-6)
-    now = sets.success(toys.predict, result.params, owned.examples, report["marked"])
+    now = sets.success(toys.predict, result.params, owned.examples, marked_places(result))
     assert report["known_poison"] == pytest.approx(now, abs=1e-6)
     assert (report["left_out"], report["step"]) == (0, 1)
     assert report["released_poison_loss"] > report["released_clean_loss"]
     logits = toys.predict(toys.released(), owned.examples.inputs).tolist()
     margins = list(map(sets.log_odds, logits, owned.examples.labels.tolist()))
     expected = sets.slow_suspicion(margins, owned.known_clean.tolist())
-    assert report["gamma"] == pytest.approx(expected, abs=1e-3)
+    assert suspicions(result) == pytest.approx(expected, abs=1e-3)
     assert "nothing_sure" not in report
 
 
@@ -282,7 +287,7 @@ def test_claims_and_provenance_are_not_read():
     ):
         assert torch.equal(other.weights, plain.weights)
         assert torch.equal(other.params, plain.params)
-        assert other.report == plain.report
+        assert said(other) == said(plain)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tests.defenses.datadefense.learned_rounds import (
     started,
     steps,
 )
+from tests.records import marked_places, suspicions
 
 from datadefense import Examples
 from datadefense.core.rng import generator
@@ -36,12 +37,12 @@ def test_who_learned_the_poisoned_labels_loses_its_weight_and_the_others_keep_th
     server, round = toys.server(seed=seed), toys.attacked_round(10, attackers)
     result = one_round(DataDefenseLearned(), round, server, started(seed))
     is_sound(result, round)
-    assert result.report["marked"] == POISONED
+    assert marked_places(result) == POISONED
     assert result.weights[:attackers].tolist() == [0] * attackers
     fair = 1 / (10 - attackers)
     assert result.weights[attackers:].tolist() == pytest.approx([fair] * (10 - attackers), rel=0.1)
-    for reason in result.report["reasons"][:attackers]:
-        assert reason.startswith(("learned_poison", "moved_far"))
+    for reason in result.reasons[:attackers]:
+        assert reason.code in {"learned_poison", "moved_far"}
 
 
 @pytest.mark.parametrize("corner", list(product((0, 1), repeat=3)), ids=str)
@@ -222,19 +223,23 @@ def test_the_report_says_why():
     result = one_round(DataDefenseLearned(), round, server, state)
     owned = server.defense_set
     scores = gamma(state.psi, standardise(owned.features), owned.examples.labels)
-    assert result.report["gamma"] == pytest.approx(scores.tolist(), rel=1e-3)
-    assert result.report["theta"] == state.theta.tolist()
+    assert suspicions(result) == pytest.approx(scores.tolist(), rel=1e-3)
+    assert result.theta == dict(zip(NAMES, state.theta.tolist(), strict=True))
     assert set(result.evidence) == {"clean_loss", "poison_loss", "distance", *NAMES}
     costs = [
         [t * float(result.evidence[name][j]) for t, name in zip(state.theta, NAMES, strict=True)]
         for j in range(10)
     ]
-    for reason, cost in zip(result.report["reasons"], costs, strict=True):
-        if max(cost) > 0:
-            assert reason.split()[0] == NAMES[cost.index(max(cost))]
-            assert float(reason.split()[1]) > 0
+    equal = float(result.weights.mean())
+    for j, (reason, cost) in enumerate(zip(result.reasons, costs, strict=True)):
+        if max(cost) > 0 and float(result.weights[j]) < equal:
+            assert reason.code == NAMES[cost.index(max(cost))]
+            fault = float(result.evidence[reason.code][j])
+            shown = 1 + fault if reason.code == "moved_far" else 100 * fault
+            assert reason.value == pytest.approx(shown)
         else:
-            assert reason == ""
+            assert reason is None
+    assert sum(reason is not None for reason in result.reasons) >= 1
     assert result.report["released_poison_loss"] > result.report["released_clean_loss"]
     assert "poison_share" not in result.report
 
@@ -247,7 +252,7 @@ def test_an_unknown_share_is_estimated_and_reported(poisoned):
     result = one_round(DataDefenseLearned(beta="auto"), round, toys.server(owned))
     share, error = result.report["poison_share"], result.report["poison_share_error"]
     assert abs(share - poisoned / 100) <= 2 * error + 0.02
-    assert abs(len(result.report["marked"]) - 100 * max(0.2, share)) <= 0.5
+    assert abs(len(marked_places(result)) - 100 * max(0.2, share)) <= 0.5
     assert float(result.weights[0]) == 0
 
 
@@ -255,7 +260,7 @@ def test_of_a_share_that_cannot_be_estimated_a_fifth_is_marked():
     round, server = toys.attacked_round(), toys.server(toys.defense_set(80, 20, 4))
     result = one_round(DataDefenseLearned(beta="auto"), round, server)
     assert "poison_share" not in result.report
-    assert len(result.report["marked"]) == 20
+    assert len(marked_places(result)) == 20
     is_sound(result, round)
 
 

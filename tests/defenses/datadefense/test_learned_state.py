@@ -13,6 +13,7 @@ from tests.defenses.datadefense.learned_rounds import (
     started,
     steps,
 )
+from tests.records import marked_places, said, suspicions
 
 from datadefense import load_state, save_state
 from datadefense.core.rng import generator
@@ -33,14 +34,14 @@ def test_a_set_that_grows_and_is_corrected_keeps_the_state():
     second = one_round(defense, round, toys.server(grown), first.state)
     is_sound(second, round)
     assert same_psi(second.state.psi, first.state.psi)
-    assert len(second.report["gamma"]) == 110
+    assert len(suspicions(second)) == 110
     margins = second.state.first_margins
     assert tuple(margins) == grown.ids
     started = margin(toys.predict(toys.released(), old.examples.inputs), old.examples.labels)
     assert [margins[example] for example in old.ids] == started.tolist()
     today = margin(toys.predict(later, more.examples.inputs), more.examples.labels)
-    assert [margins[example] for example in more.ids] == pytest.approx(today.tolist(), abs=1e-5)
-    assert not set(second.report["marked"]) & set(range(30, 35))
+    assert [margins[one] for one in more.ids] == pytest.approx(today.tolist(), abs=1e-5)
+    assert not set(marked_places(second)) & set(range(30, 35))
 
 
 def test_examples_that_were_taken_out_are_forgotten_and_order_does_not_matter():
@@ -52,7 +53,7 @@ def test_examples_that_were_taken_out_are_forgotten_and_order_does_not_matter():
     expected = {example: first.state.first_margins[example] for example in part.ids}
     assert second.state.first_margins == expected
     poisoned = {place for place, row in enumerate(order.tolist()) if row in POISONED}
-    assert len(poisoned & set(second.report["marked"])) >= len(poisoned) - 2
+    assert len(poisoned & set(marked_places(second))) >= len(poisoned) - 2
 
 
 def test_the_detector_learns_from_the_mean_of_first_and_present_margins():
@@ -80,7 +81,7 @@ def test_a_model_that_is_poisoned_later_does_not_talk_the_detector_out_of_what_i
         round = toys.round_of([toys.honest(seed) for seed in range(4)], index, fallen)
         result = defense.aggregate(state, round, server)
         state = result.state
-    assert len(set(result.report["marked"]) & set(POISONED)) >= 18
+    assert len(set(marked_places(result)) & set(POISONED)) >= 18
 
 
 @pytest.mark.parametrize("beta", [0.2, "auto"])
@@ -97,7 +98,7 @@ def test_from_a_file_it_goes_on_to_the_same_bits(tmp_path, beta):
         resumed = defense.aggregate(restored, round, server)
         assert torch.equal(straight.params, resumed.params)
         assert torch.equal(straight.weights, resumed.weights)
-        assert straight.report == resumed.report
+        assert said(straight) == said(resumed)
         state, restored = straight.state, resumed.state
         assert torch.equal(state.theta, restored.theta)
         assert same_psi(state.psi, restored.psi)

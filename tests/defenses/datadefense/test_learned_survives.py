@@ -12,6 +12,7 @@ from tests.defenses.datadefense.learned_rounds import (
     several_rounds,
     started,
 )
+from tests.records import marked_places, suspicions
 
 from datadefense import Examples
 from datadefense.core.defense_set import DefenseSet
@@ -41,9 +42,9 @@ def test_a_detector_that_has_collapsed_recovers(how):
     is_sound(result, round)
     assert result.report["restarted"] == FLIPPED
     if how != "flipped":
-        assert set(result.report["gamma"]) == {0.5}
+        assert set(suspicions(result)) == {0.5}
     again = one_round(defense, replace(round, index=2), server, result.state)
-    assert again.report["marked"] == POISONED
+    assert marked_places(again) == POISONED
     assert "restarted" not in again.report
     assert float(again.weights[0]) == 0
 
@@ -62,7 +63,7 @@ def test_features_that_say_nothing_are_survived(labels, value):
     server = toys.server(replace(owned, features=torch.full((100, 3), value)))
     result = several_rounds(SHORT, server, toys.released())
     if labels == "one":
-        assert set(result.report["gamma"]) == {0.5}
+        assert set(suspicions(result)) == {0.5}
 
 
 @pytest.mark.parametrize("size", [1e30, 3e38])
@@ -75,7 +76,7 @@ def test_features_near_the_end_of_the_float_range_are_survived(size):
 @pytest.mark.parametrize("beta", [0.0, 1e-9, 0.8, 1.0])
 def test_empty_and_full_splits(beta):
     result = several_rounds(replace(SHORT, beta=beta), toys.server(), toys.released())
-    assert len(result.report["marked"]) == {0.0: 0, 1e-9: 1}.get(beta, 80)
+    assert len(marked_places(result)) == {0.0: 0, 1e-9: 1}.get(beta, 80)
     if beta == 0:
         assert result.evidence["poison_loss"].tolist() == [0] * 4
         assert result.evidence["learned_poison"].tolist() == [0] * 4
@@ -103,7 +104,7 @@ def test_marks_of_any_kind_do_not_let_the_attacker_in(kind):
     server, round = toys.server(replace(owned, known_clean=known)), toys.attacked_round()
     result = one_round(DataDefenseLearned(), round, server)
     is_sound(result, round)
-    marked = result.report["marked"]
+    marked = marked_places(result)
     assert not known[marked].any()
     if kind == "all":
         assert marked == []

@@ -5,6 +5,7 @@ import pytest
 import torch
 from tests import oracles
 from tests.defenses.datadefense import toys
+from tests.records import suspicions
 
 from datadefense import Examples, load_state, save_state
 from datadefense.core.rng import generator
@@ -118,7 +119,8 @@ def test_a_round_against_autograd_through_the_average(make, seed):
     assert result.weights.tolist() == pytest.approx(weights, abs=1e-6)
     assert result.params.tolist() == pytest.approx(params, abs=1e-6)
     assert result.state.theta.tolist() == pytest.approx(stepped, rel=1e-5, abs=1e-6)
-    assert result.report["theta"] == state.theta.tolist()
+    assert list(result.theta.values()) == state.theta.tolist()
+    assert list(result.theta) == list(result.evidence)
     moved_alike(state.psi, result.state.psi, psi)
     assert "dead" not in result.report
 
@@ -304,7 +306,7 @@ def test_features_that_say_nothing_are_survived(make):
     examples = Examples(owned.examples.inputs, torch.zeros(12).long())
     flat = replace(owned, examples=examples, features=torch.ones(12, 2))
     result = two_rounds(make(start_steps=3), toys.server(flat), toys.released())
-    assert result.report["gamma"] == [0.5] * 12
+    assert suspicions(result) == [0.5] * 12
 
 
 @EACH
@@ -313,7 +315,7 @@ def test_a_flat_detector_is_not_moved_by_the_ranking(make):
     state = make(start_steps=0).init(server, round.global_params)
     flat = replace(state, psi=Psi(*(torch.zeros_like(weight) for weight in state.psi)))
     result = make(lam=0.0).aggregate(flat, round, server)
-    assert set(result.report["gamma"]) == {0.5}
+    assert set(suspicions(result)) == {0.5}
     assert not any(weight.any() for weight in result.state.psi)
 
 

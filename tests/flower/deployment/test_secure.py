@@ -40,4 +40,4 @@ def test_an_unregistered_key_gets_nowhere_and_the_rest_works(deployment):
     assert outcome.rounds[1]["asr_percent"] < 20
     assert outcome.rounds[1]["ma_percent"] > outcome.rounds[0]["ma_percent"]
     (line,) = outcome.trail
-    assert {one["node"] for one in line["nodes"]} == set(ids.values())
+    assert {one["client"] for one in line["clients"]} == set(ids.values())

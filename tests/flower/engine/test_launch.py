@@ -6,13 +6,14 @@ import tomllib
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.records import record_of
 from tests.runs.quick import quick
 
 pytest.importorskip("flwr")
+from datadefense.runs.presets import experiment
 from typer.testing import CliRunner
 
 from datadefense.cli.app import app
-from datadefense.cli.run_flower import TOLD
 from datadefense.flower.engine.launch import (
     Deployment,
     FlowerRunError,
@@ -20,9 +21,9 @@ from datadefense.flower.engine.launch import (
     run_app,
     write_app,
 )
+from datadefense.flower.engine.progress import heard_round, told_round
 from datadefense.runs.config import Experiment
 from datadefense.runs.files import CHECKPOINT, SUMMARY, read_rounds
-from datadefense.runs.presets import experiment
 from datadefense.runs.run import start
 from datadefense.simulation.pool import Pool
 
@@ -48,10 +49,19 @@ def test_the_app_carries_the_whole_experiment(tmp_path):
     ],
 )
 def test_a_line_of_the_log_is_shown_as_what_it_is(line, round_):
-    told = TOLD.fullmatch(plain_line(line))
-    assert (told and told[1]) == round_
+    assert heard_round(plain_line(line)) == round_
     assert plain_line(line).isprintable()
     assert len(plain_line("x" * 10_000)) < 2100
+
+
+@pytest.mark.parametrize("scores", [{}, {"ma_percent": 44.0, "asr_percent": 7.25}])
+@pytest.mark.parametrize("attackers", [(), ("bad",)])
+def test_a_round_that_is_told_is_heard(scores, attackers):
+    told = told_round(record_of(4, attackers=attackers, **scores), 6)
+    assert heard_round(plain_line(f"INFO :      {told}\n")) == told
+    assert told.startswith("round 4/6")
+    assert ("MA 44.0 %  ASR 7.2 %" in told) == bool(scores)
+    assert told.endswith("attacked") == bool(attackers)
 
 
 @pytest.mark.slow

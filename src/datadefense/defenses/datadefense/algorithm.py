@@ -1,6 +1,6 @@
 """DataDefense, the default: the released model never learns the surely poisoned examples."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, ClassVar
@@ -11,6 +11,8 @@ from torch import Tensor
 
 from datadefense.core.defense import Defense, Promise
 from datadefense.core.defense_set import DefenseSet
+from datadefense.core.detector import DetectorRecord
+from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
 from datadefense.core.settings import check_float, check_int, setting
@@ -38,14 +40,13 @@ from datadefense.defenses.datadefense.sure_poison import (
     suspicion,
 )
 from datadefense.defenses.datadefense.usual_distance import remembered
-from datadefense.defenses.krum import krum_scores
+from datadefense.defenses.datadefense.worst_faults import worst_faults
+from datadefense.defenses.krum import krum_scores, not_chosen
 from datadefense.kernels.distances import squared_distances
 from datadefense.kernels.sums import add_weighted, norms
 
 PENALTIES = ("learned_poison", "moved_far")
 """The penalties of a client, in the order of the columns."""
-FARTHEST, BROKEN = "farthest from the others (Krum score)", "its loss is not finite, or huge"
-"""Why a client is left out of a round, whatever its penalties."""
 NOTHING_SURE = "no example is surely poisoned: the farthest updates are left out instead"
 
 
@@ -175,8 +176,9 @@ class DataDefense(Defense[DataDefenseState]):
         losses = client_losses(server, round, owned)
         measured = _measure(state, round, released, losses, poison)
         f = self._penalties(measured)
-        out = dict.fromkeys(self._farthest(round), FARTHEST) if not len(poison) else {}
-        out |= dict.fromkeys((losses >= WORST).any(1).nonzero().flatten().tolist(), BROKEN)
+        out = self._farthest(round) if not len(poison) else {}
+        broken = (losses >= WORST).any(1).nonzero().flatten().tolist()
+        out |= dict.fromkeys(broken, Reason("loss_not_finite"))
         C = self._weights(f, out)
         known_by, before = poison.known_by(losses), float(poison.known_by(released.losses[None]))
         limit = max(poison.reference + self.slack, before)
@@ -207,13 +209,12 @@ class DataDefense(Defense[DataDefenseState]):
                 **{name: f[:, place] for place, name in enumerate(PENALTIES)},
             },
             {
-                "gamma": [float(f"{s:.4g}") for s in suspicion(first, owned.known_clean).tolist()],
-                "marked": poison.marked.nonzero().flatten().tolist(),
-                "reasons": _reasons(f, theta, known_by, held, out),
                 "released_clean_loss": measured.released_clean,
                 "released_poison_loss": measured.released_poison,
                 **self._promise(held, poison, limit),
             },
+            _reasons(worst_faults(PENALTIES, f, theta, held.weights), known_by, held, limit, out),
+            DetectorRecord.of(owned, suspicion(first, owned.known_clean), poison.marked),
         )
 
     def _theta(self) -> Float64[Tensor, " 2"]:
@@ -233,15 +234,17 @@ class DataDefense(Defense[DataDefenseState]):
         columns = [learned_poison(measured, self.loss_floor), moved_far(measured, free)]
         return torch.stack(columns, dim=1).clamp(min=0)
 
-    def _farthest(self, round: Round) -> list[int]:
+    def _farthest(self, round: Round) -> dict[int, Reason]:
         """Return the clients with the worst Krum scores; none where n < 2f + 3."""
         out = self.num_malicious
         if not 0 < out <= (round.num_clients - 3) // 2:
-            return []
+            return {}
         scores = krum_scores(squared_distances(round.updates), out)
-        return scores.sort(stable=True).indices[-out:].tolist()
+        chosen = scores.sort(stable=True).indices[:-out].tolist()
+        reasons = enumerate(not_chosen(scores, chosen))
+        return {row: reason for row, reason in reasons if reason is not None}
 
-    def _weights(self, f: Float64[Tensor, "clients 2"], out: Mapping[int, str]) -> PerClient:
+    def _weights(self, f: Float64[Tensor, "clients 2"], out: Collection[int]) -> PerClient:
         """Return Eq. 3 of the worst penalty, less where few clients have weight; 0: left out."""
         scores = 1 - (f * self._theta()).amax(1)
         scores[list(out)] = 0.0
@@ -289,23 +292,16 @@ def _measure(
 
 
 def _reasons(
-    f: Float64[Tensor, "clients 2"],
-    theta: Tensor,
+    faults: Sequence[Reason | None],
     known_by: PerClient,
     held: Held,
-    out: Mapping[int, str],
-) -> list[str]:
-    """Return what cost each client weight: its distance, its knowledge of the poison, a penalty."""
-    costs = f * theta
-    places = costs.argmax(1).tolist()
-    reasons = []
-    for row, place in enumerate(places):
-        if row in out:
-            reasons.append(out[row])
-        elif bool(held.left_out[row]):
-            reasons.append(f"known_poison {float(known_by[row]):.3g}")
-        elif float(costs[row, place]) > 0:
-            reasons.append(f"{PENALTIES[place]} {float(f[row, place]):.3g}")
-        else:
-            reasons.append("")
+    limit: float,
+    out: Mapping[int, Reason],
+) -> list[Reason | None]:
+    """Return what cost each client weight: being out, its knowledge of the poison, a penalty."""
+    reasons = list(faults)
+    for row in held.left_out.nonzero().flatten().tolist():
+        reasons[row] = Reason("known_poison", 100 * float(known_by[row]), 100 * limit)
+    for row, reason in out.items():
+        reasons[row] = reason
     return reasons

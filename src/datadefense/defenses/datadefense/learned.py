@@ -10,6 +10,7 @@ from torch import Tensor
 
 from datadefense.core.defense import Defense, Promise
 from datadefense.core.defense_set import DefenseSet
+from datadefense.core.detector import DetectorRecord
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
 from datadefense.core.settings import SettingsError, check_float, check_int, setting
@@ -42,6 +43,7 @@ from datadefense.defenses.datadefense.penalties import (
 from datadefense.defenses.datadefense.ranking import MarkedShare, Ranking, rank
 from datadefense.defenses.datadefense.theta_box import ThetaBox
 from datadefense.defenses.datadefense.usual_distance import remembered
+from datadefense.defenses.datadefense.worst_faults import worst_faults
 from datadefense.kernels.sums import add_weighted, dots, norms
 
 STREAM = "datadefense"
@@ -262,10 +264,13 @@ class DataDefenseLearned(Defense[LearnedState]):
                 **{name: f[:, place] for place, name in enumerate(NAMES)},
             },
             {
-                **_report(ranking, measured, f, state.theta),
+                **_report(ranking, measured),
                 **({"restarted": RESTARTED} if restarts else {}),
                 **({} if bool((C > 0).any()) else {"fallback": f"{self.name} {TRUSTS_NOBODY}"}),
             },
+            worst_faults(NAMES, f, state.theta, C),
+            DetectorRecord.of(owned, ranking.scores, marked),
+            dict(zip(NAMES, state.theta.tolist(), strict=True)),
         )
 
     def _start(
@@ -296,15 +301,9 @@ class DataDefenseLearned(Defense[LearnedState]):
         )
 
 
-def _report(
-    ranking: Ranking, measured: Measured, f: Float64[Tensor, "clients 3"], theta: Tensor
-) -> dict[str, Any]:
-    """Return gamma of every example, which are marked, and each client's reason."""
+def _report(ranking: Ranking, measured: Measured) -> dict[str, Any]:
+    """Return facts of the round: losses of the released model, and the estimated share."""
     report: dict[str, Any] = {
-        "theta": theta.tolist(),
-        "gamma": [float(f"{score:.4g}") for score in ranking.scores.tolist()],
-        "marked": ranking.marked.nonzero().flatten().tolist(),
-        "reasons": _reasons(f, theta),
         "released_clean_loss": measured.released_clean,
         "released_poison_loss": measured.released_poison,
     }
@@ -312,13 +311,3 @@ def _report(
         report["poison_share"] = ranking.share.share
         report["poison_share_error"] = ranking.share.error
     return report
-
-
-def _reasons(f: Float64[Tensor, "clients 3"], theta: Tensor) -> list[str]:
-    """Return each client's greatest penalty, if any cost it weight."""
-    costs = f * theta
-    places = costs.argmax(1).tolist()
-    return [
-        f"{NAMES[place]} {float(f[row, place]):.3g}" if float(costs[row, place]) > 0 else ""
-        for row, place in enumerate(places)
-    ]

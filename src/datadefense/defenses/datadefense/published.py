@@ -10,6 +10,8 @@ from torch import Tensor
 
 from datadefense.core.defense import Defense, Promise
 from datadefense.core.defense_set import DefenseSet
+from datadefense.core.detector import DetectorRecord
+from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
 from datadefense.core.settings import check_choice, check_float, check_int, setting
@@ -151,12 +153,9 @@ class DataDefensePaper(Defense[PublishedState]):
             theta = theta - self.theta_rate * step.nan_to_num(0.0, 0.0, 0.0)
             if self.psi_update == "after":
                 psi = self._step(psi, owned, margin(after.detach(), y), round.index)
-        names = ("clean_loss", "poison_loss", "distance", "share")
+        names = ("clean_loss", "poison_loss", "distance", "share")[: self.features]
         found = float(loss.detach())
         report: dict[str, object] = {
-            "theta": state.theta.tolist(),
-            "gamma": scores.tolist(),
-            "marked": marked.nonzero().flatten().tolist(),
             "loss": found if math.isfinite(found) else None,
         }
         if not bool((C != 0).any()):
@@ -165,8 +164,14 @@ class DataDefensePaper(Defense[PublishedState]):
             params,
             PublishedState(theta, psi),
             C.to(round.updates.dtype),
-            {name: s[:, place] for place, name in enumerate(names[: self.features])},
+            {name: s[:, place] for place, name in enumerate(names)},
             report,
+            [
+                None if weight > 0 else Reason("importance", value, 0.0)
+                for weight, value in zip(C.tolist(), r.tolist(), strict=True)
+            ],
+            DetectorRecord.of(owned, scores, marked),
+            dict(zip(names, state.theta.tolist(), strict=True)),
         )
 
     def _client_features(
