@@ -26,3 +26,27 @@ def test_links_lead_somewhere(document):
         link for link in links if "://" not in link and not (document.parent / link).exists()
     ]
     assert not missing
+
+
+def rows_of_paper_to_code():
+    """Return the names of code and the first file beside them, of each row that has both."""
+    folder, rows = ROOT / "docs", []
+    for line in (folder / "paper-to-code.md").read_text().splitlines():
+        cells = line.split(" | ")
+        if len(cells) == 3 and (names := re.findall(r"`([\w.]+)`", cells[1])):
+            file = re.findall(r"\]\(([^)]+)\)", cells[2])[0]
+            rows.append(pytest.param(folder / file, names, id=",".join(names)))
+    return rows
+
+
+@pytest.mark.parametrize(("path", "names"), rows_of_paper_to_code())
+def test_what_the_paper_has_is_where_the_table_says(path, names):
+    text = path.read_text()
+    for name in names:
+        for part in name.split("."):
+            assert re.search(rf"^ *(def|class) {part}\b|^ +{part}:", text, re.MULTILINE), name
+
+
+def test_the_table_has_every_equation():
+    text = (ROOT / "docs" / "paper-to-code.md").read_text()
+    assert re.findall(r"\*\*Eq\. (\d+)\*\*", text) == [str(number) for number in range(1, 12)]

@@ -135,7 +135,7 @@ class Vocabulary:
         ['love movie ...']
         """
         words = ("", "...", *self.words)
-        return [" ".join(filter(None, (words[one] for one in row))) for row in tokens.tolist()]
+        return [" ".join(filter(None, (words[token] for token in row))) for row in tokens.tolist()]
 
 
 def _words(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""All defenses by name, and those that other packages bring."""
+"""All defenses by name, and those of other installed packages."""
 
 from collections.abc import Mapping
 from typing import Any

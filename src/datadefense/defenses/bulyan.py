@@ -1,4 +1,4 @@
-"""Bulyan: Krum chooses clients one by one, then each coordinate keeps what is near its median."""
+"""Bulyan: Krum selects clients; each coordinate is the mean of its values near their median."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -35,9 +35,8 @@ def mean_around_median(
     """Return, in each column, the mean of the ``count`` chosen values nearest their median.
 
     In a sorted column the nearest values are neighbours: a window of ``count`` rows. The window
-    holds one row of each class of rows that are ``count`` apart, so it is found without moving
-    it: row r gives way to row r + count where that is nearer to the median (of two that are
-    equally near, the smaller value stays).
+    holds exactly one of the rows r, r + count, r + 2 count, ..., so row r is replaced by row
+    r + count where that is nearer to the median (if equally near, the smaller value stays).
     """
     size = len(clients)
 

@@ -1,4 +1,4 @@
-"""FLTrust: the server takes a step of its own on clean data and trusts who goes its way."""
+"""FLTrust: the server trains on clean data and weights clients by the cosine with its update."""
 
 import math
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from datadefense.core.settings import setting
 from datadefense.kernels.sums import add_weighted, dots, norms
 
 LARGEST_STRETCH = 1e30
-"""An update so short that it would have to be stretched by more than this is not trusted."""
+"""An update that would have to be scaled up by more than this gets no weight."""
 
 
 def model_and_root_set(server: Server) -> tuple[Predict, Examples]:
@@ -33,7 +33,7 @@ def model_and_root_set(server: Server) -> tuple[Predict, Examples]:
 
 @dataclass(frozen=True, slots=True)
 class FlTrust(Defense[None]):
-    r"""Weigh each update by its cosine with the server's own step on clean examples.
+    r"""Weight each update by its cosine with the server's own step on clean examples.
 
     With the server's update :math:`u_0`, trained on ``Server.clean`` as a client would:
 
@@ -41,7 +41,7 @@ class FlTrust(Defense[None]):
         T_j = \mathrm{ReLU}(\cos(u_j, u_0)), \qquad
         u = \frac{1}{\sum_j T_j} \sum_j T_j \frac{\lVert u_0 \rVert}{\lVert u_j \rVert} u_j
 
-    Any number of clients. Where nobody is trusted, or the server's step is zero or not finite,
+    Any number of clients. Where no client is trusted, or the server's step is zero or not finite,
     the model stays.
 
     Reference: Cao et al., *FLTrust: Byzantine-robust Federated Learning via Trust Bootstrapping*,
@@ -67,7 +67,7 @@ class FlTrust(Defense[None]):
         model_and_root_set(server)
 
     def aggregate(self, state: None, round: Round, server: Server) -> Aggregate[None]:
-        """Train on the clean examples, then weigh by trust."""
+        """Train on the clean examples, then weight clients by trust."""
         predict, root_set = model_and_root_set(server)
         generator = server.generator(self.name, round.index)
         trained = self._training().train(predict, round.global_params, root_set, generator)

@@ -1,4 +1,4 @@
-"""Krum and Multi-Krum: trust the updates that lie closest to their neighbours."""
+"""Krum and Multi-Krum: keep the updates that are closest to their neighbours."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ def krum_scores(
 
     .. math:: \mathrm{score}(j) = \sum_{i \in N_j} D_{ij}
 
-    where :math:`N_j` are the n - f - 2 clients nearest to j, itself left out by position and not
-    by its distance of zero, and at least one of them.
+    where :math:`N_j` are the n - f - 2 clients nearest to j, at least one. Client j itself is
+    excluded by its index, not by its distance of zero.
     """
     clients = len(distances)
     neighbours = min(max(1, clients - num_malicious - 2), clients - 1)
@@ -54,7 +54,8 @@ class Krum(Rule):
     Reference: Blanchard et al., *Machine Learning with Adversaries: Byzantine Tolerant Gradient
     Descent*, NeurIPS 2017.
 
-    Differs from Flower's: distances come from updates, not weights, and do not cancel.
+    Differs from Flower's: distances are between updates, not models, and are computed without
+    cancellation.
     """
 
     num_malicious: int = setting(1, "assumed number of attackers f in a round")
@@ -95,7 +96,7 @@ class MultiKrum(Rule):
 
     Reference: Blanchard et al., NeurIPS 2017, section 5.
 
-    Differs from the authors of edge-case backdoors (Wang et al., NeurIPS 2020), who weigh the
+    Differs from the authors of edge-case backdoors (Wang et al., NeurIPS 2020), who weight the
     chosen by number of examples: ``weighting="examples"`` does that, but the number is the
     client's own claim.
     """
@@ -117,7 +118,7 @@ class MultiKrum(Rule):
         return too_few(self.name, num_clients, self.num_malicious, 1, 3)
 
     def combine(self, round: Round) -> Combined:
-        """Weigh the chosen updates alike, or by examples."""
+        """Weight the chosen updates equally, or by examples."""
         scores = krum_scores(squared_distances(round.updates), self.num_malicious)
         chosen = scores.sort(stable=True).indices[: round.num_clients - self.num_malicious]
         shares = round.shares() if self.weighting == "examples" else torch.ones_like(round.shares())

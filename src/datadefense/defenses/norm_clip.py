@@ -23,7 +23,7 @@ class Clipping(NamedTuple):
     bound: float
 
     def evidence(self) -> dict[str, Tensor]:
-        """Return what a report shows of it, per client."""
+        """Return norm and factor of each client, for the report."""
         return {"norm": self.norms, "scale": self.scales}
 
     def reasons(self) -> list[Reason | None]:
@@ -33,14 +33,14 @@ class Clipping(NamedTuple):
 
 
 def clip(updates: Float[Tensor, "clients dim"], bound: float | None) -> Clipping:
-    r"""Measure norms and factors :math:`\min(1, b / \lVert u_j \rVert)`; b None: the mean norm."""
+    r"""Return norms and factors :math:`\min(1, b / \lVert u_j \rVert)`; b None: the mean norm."""
     lengths = norms(updates)
     limit = float(lengths.mean()) if bound is None else bound
     return Clipping(lengths, torch.where(lengths > limit, limit / lengths, 1.0), limit)
 
 
 def combine_clipped(round: Round, bound: float | None) -> Combined:
-    """Weigh by examples and by clipping to the bound."""
+    """Weight by examples, times the factor that clips to the bound."""
     clipping = clip(round.updates, bound)
     return Combined(
         weights=(round.shares() * clipping.scales).to(round.updates.dtype),
@@ -77,7 +77,7 @@ class Ndc(Rule):
         check_float("norm_bound", self.norm_bound, above=0)
 
     def combine(self, round: Round) -> Combined:
-        """Weigh the clipped updates by examples."""
+        """Weight the clipped updates by examples."""
         return combine_clipped(round, self.norm_bound)
 
 
@@ -85,7 +85,7 @@ class Ndc(Rule):
 class NdcAdaptive(Rule):
     r"""Clip each update to the round's mean norm, then average by examples.
 
-    As NDC with :math:`b = \frac1n \sum_j \lVert u_j \rVert`, attackers included: one that sends a
+    As NDC with :math:`b = \frac1n \sum_j \lVert u_j \rVert` over all clients, also attackers: a
     huge update raises the bound, so the result is not bounded. Any number of clients.
 
     Reference: Wang et al., *Attack of the Tails*, NeurIPS 2020 (as released).
@@ -97,7 +97,7 @@ class NdcAdaptive(Rule):
     )
 
     def combine(self, round: Round) -> Combined:
-        """Weigh the clipped updates by examples."""
+        """Weight the clipped updates by examples."""
         return combine_clipped(round, None)
 
 

@@ -110,8 +110,8 @@ class DataDefense(Defense[DataDefenseState]):
     """A quantile of fewer says nothing."""
     prior_examples: int = setting(10, "examples that low_share counts for beside a label's own")
     """So that a label with few known clean examples is not called hard, or easy, by luck."""
-    pile_share: float = setting(0.5, "least pile that is sure, as a share of the largest pile")
-    """Hard clean examples of a class make small piles; a second backdoor makes a large one."""
+    pile_share: float = setting(0.5, "least low examples of a sure label, of the most of any label")
+    """A hard class has a few low examples; a second backdoor has about as many as the first."""
     full_step_share: float = setting(0.5, "share of clients with weight for a step of full length")
     """While half of the clients have weight, an honest majority decides."""
     most_left_out: float = setting(0.5, "share of clients that the hold may leave out")

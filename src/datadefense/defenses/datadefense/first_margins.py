@@ -9,7 +9,7 @@ from datadefense.defenses.datadefense.losses import PerExample
 def names_of(owned: DefenseSet) -> list[str]:
     """Return the name of each example: label and id. With another label an example is new."""
     labels = owned.examples.labels.tolist()
-    return [f"{label} {example}" for label, example in zip(labels, owned.ids, strict=True)]
+    return [f"{label} {example_id}" for label, example_id in zip(labels, owned.ids, strict=True)]
 
 
 def first_margins(

@@ -66,7 +66,7 @@ def rank(
 ) -> Ranking:
     """Rank D_d by gamma and mark the wanted share of it; new examples get today's margins."""
     now = dict(zip(owned.ids, margins.tolist(), strict=True))
-    first = {example: first_margins.get(example, value) for example, value in now.items()}
+    first = {name: first_margins.get(name, value) for name, value in now.items()}
     early = torch.tensor(list(first.values()))
     with torch.no_grad():
         scores = gamma(psi, standardise(owned.features), owned.examples.labels)
