@@ -18,6 +18,7 @@ from datadefense.core.defend import defend
 from datadefense.core.foreign import sanitize
 from datadefense.core.gate import Admission, Gate, Sends
 from datadefense.core.json_file import to_json
+from datadefense.core.needs import Need
 from datadefense.core.outcomes import verdicts
 from datadefense.core.predictor import Layout
 from datadefense.core.round import Aggregate
@@ -35,6 +36,9 @@ from datadefense.core.storage import load_state, save_state, save_tensors, write
 from datadefense.defenses import create
 from datadefense.kernels.spill import Spill
 from datadefense.kernels.sums import norms
+
+ONLY_FILES = "aggregate has only files: use datadefense run, or the Flower strategy"
+"""What to do with a defense that needs more than updates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,7 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
     who had it could take a defense's noise off the model again.
     """
     defense = create(name, read_pairs(settings))
+    defense.check_needs(Need.CLIENT_IDENTITY, ONLY_FILES)
     whole_number("max_clients", intake.max_clients, 1)
     files.check()
     model = read_tensors(files.global_model)

@@ -15,11 +15,12 @@ from pathlib import Path
 from torch import Tensor
 
 from datadefense.core.defense_set import DefenseSet
+from datadefense.core.needs import Need
 from datadefense.data.errors import DataError
 from datadefense.defense_sets.checks import problems
 from datadefense.defense_sets.folder import EXAMPLES, DefenseSetSource, read_defense_folder
 from datadefense.defense_sets.inputs import to_model_inputs
-from datadefense.defenses.fltrust import FlTrust
+from datadefense.defenses import create
 from datadefense.runs.config import Experiment
 from datadefense.tasks.base import TaskData
 
@@ -78,8 +79,9 @@ def owned_set(experiment: Experiment, material: TaskData) -> OwnedSet | None:
     source = _read(experiment, folder)
     inputs = to_model_inputs(source, folder, experiment, material)
     errors, warnings = problems(source, inputs, material, experiment.setup)
-    if experiment.defense == FlTrust.name and not bool(source.known_clean.any()):
-        errors.append(f"{FlTrust.name} learns from known clean examples, and none is marked")
+    defense = create(experiment.defense, experiment.defense_settings)
+    if Need.CLEAN_EXAMPLES in defense.needs and not bool(source.known_clean.any()):
+        errors.append(f"{defense.name} needs clean examples, and none is marked as known clean")
     if errors:
         more = f", and {len(errors) - 1} more: see datadefense defense-set check"
         raise DataError(

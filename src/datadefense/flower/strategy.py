@@ -16,7 +16,7 @@ from flwr.serverapp.strategy import FedAvg, Result, Strategy
 from torch import Tensor, nn
 
 from datadefense.core.buffers import BufferPolicy
-from datadefense.core.defend import defend
+from datadefense.core.defend import defend, model_to_send
 from datadefense.core.defense import Defense
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.examples import Examples
@@ -32,6 +32,7 @@ from datadefense.flower.audit import audit_line
 from datadefense.flower.cost import Cost
 from datadefense.flower.folder import Kept, keep_round, one_writer, take_up
 from datadefense.flower.metrics import agreeing, averaged, first_contents
+from datadefense.flower.needs import check_strategy
 from datadefense.flower.nodes import Present, content_with, logger, wait_for_nodes, wanted_nodes
 from datadefense.flower.post import Post
 from datadefense.flower.replies import Reply, addresses, by_node, submission_of
@@ -47,6 +48,7 @@ class Desk:
     server: Server
     buffers: dict[str, Tensor]
     kept: Kept
+    sent_params: Tensor
     sent: list[Message]
     evaluated: list[Message]
 
@@ -105,6 +107,7 @@ class DefendedStrategy(Strategy):
         self.model, self.defense_set, self.clean = model, defense_set, clean
         if clean is None and defense_set is not None:
             self.clean = defense_set.examples.take(defense_set.known_clean.nonzero().flatten())
+        check_strategy(self.defense, model, self.clean, defense_set)
         self.seed, self.buffers, self.max_examples = seed, buffers, max_examples
         self.sends = sends
         check_choice("sends", sends, get_args(Sends))
@@ -167,7 +170,7 @@ class DefendedStrategy(Strategy):
     ) -> Result:
         self._desk = self._open(initial_arrays)
         before = self._before
-        arrays = initial_arrays if before == 0 else self._record(self._desk)
+        arrays = initial_arrays if before == 0 else self._record(self._desk, self._desk.kept.params)
         if before:
             logger.warning("going on after round %d of %s", before, self.folder)
 
@@ -197,6 +200,12 @@ class DefendedStrategy(Strategy):
         nodes = self._nodes(grid)
         inner = content_with(self.inner, len(nodes))
         index = server_round + self._before
+        kept, layout = desk.kept, desk.gate.layout
+        desk.sent_params = model_to_send(
+            self.defense, kept.state, kept.params, desk.server, index=index, layout=layout
+        )
+        if desk.sent_params is not kept.params:
+            arrays = self._record(desk, desk.sent_params)
         messages = inner.configure_train(index, arrays, config, Present(grid, nodes))
         desk.sent = list(messages)
         return desk.sent
@@ -212,7 +221,7 @@ class DefendedStrategy(Strategy):
         index = server_round + self._before
         came = by_node(replies, addresses(desk.sent))
         submissions = (submission_of(reply, self.arrays_key, self.count_key) for reply in came)
-        admission = desk.gate.admit(index, desk.kept.params, submissions, expected=len(desk.sent))
+        admission = desk.gate.admit(index, desk.sent_params, submissions, expected=len(desk.sent))
         result = defend(self.defense, desk.kept.state, admission, desk.kept.params, desk.server)
         cost = Cost(time.perf_counter() - began, peak_memory_mb())
         for one in admission.rejected:
@@ -221,7 +230,7 @@ class DefendedStrategy(Strategy):
         metrics = self._metrics(came, admission, result)
         metrics["defense-seconds"] = cost.seconds
         self._keep(desk.kept, audit_line(index, admission, result, cost))
-        return self._record(desk), metrics
+        return self._record(desk, desk.kept.params), metrics
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -281,14 +290,14 @@ class DefendedStrategy(Strategy):
         if self.seed is None:
             server = dataclasses.replace(server, seed=kept.seed)
         gate = Gate(layout, max_examples=self.max_examples, sends=self.sends, spill=self.spill)
-        return Desk(gate, server, buffers, kept, [], [])
+        return Desk(gate, server, buffers, kept, kept.params, [], [])
 
     def _nodes(self, grid: Grid) -> list[int]:
         wanted = max(wanted_nodes(self.inner), self.min_nodes)
         return wait_for_nodes(grid, wanted, self.min_nodes, self.wait_seconds)
 
-    def _record(self, desk: Desk) -> ArrayRecord:
-        return make_record({**desk.gate.layout.unflatten(desk.kept.params), **desk.buffers})
+    def _record(self, desk: Desk, params: Tensor) -> ArrayRecord:
+        return make_record({**desk.gate.layout.unflatten(params), **desk.buffers})
 
     def _keep(self, kept: Kept, line: dict[str, Any]) -> None:
         """Tell who wants to know, then store the round."""

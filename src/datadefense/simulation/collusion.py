@@ -79,6 +79,7 @@ def collude(
                 trained.updates if everybody else trained.updates[torch.tensor(rows)],
                 torch.tensor([counted(trained.claims[row]) for row in rows]),
                 tuple(trained.people[row].client_id for row in rows),
+                federation.layout,
             ),
             attacks=attacks,
             stand_ins=trained.stand_ins,

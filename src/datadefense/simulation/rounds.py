@@ -10,10 +10,11 @@ from torch import Tensor
 
 from datadefense.attacks.base import counted
 from datadefense.attacks.schedule import Participant
-from datadefense.core.defend import defend
+from datadefense.core.defend import defend, model_to_send
 from datadefense.core.defense import Defense
 from datadefense.core.foreign import plain_json
 from datadefense.core.gate import Gate
+from datadefense.core.needs import Need
 from datadefense.core.round import StateT
 from datadefense.core.server import Server
 from datadefense.simulation.collusion import Trained, collude
@@ -54,7 +55,10 @@ class RoundRecord:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Progress(Generic[StateT]):
-    """Where a run stands after a round: all that is needed to go on from here."""
+    """Where a run stands after a round: all that is needed to go on from here.
+
+    ``previous`` is the model that clients were sent in that round.
+    """
 
     params: Float[Tensor, " dim"]
     previous: Float[Tensor, " dim"]
@@ -63,7 +67,8 @@ class Progress(Generic[StateT]):
 
 
 def begin(federation: Federation, defense: Defense[StateT], server: Server) -> Progress[StateT]:
-    """Return the progress before the first round."""
+    """Return the progress before the first round; what the defense lacks is said here."""
+    defense.check_needs(server.offers() | Need.CLIENT_IDENTITY)
     state = defense.init(server, federation.start)
     return Progress(federation.start, federation.start, state, 0)
 
@@ -88,14 +93,22 @@ def simulate(
         index = progress.round + 1
         people = federation.participants(index)
         clock = _Clock()
-        trained = _train(federation, pool, progress, people, clock)
+        sent = model_to_send(
+            defense,
+            progress.state,
+            progress.params,
+            server,
+            index=index,
+            layout=federation.layout,
+        )
+        trained = _train(federation, pool, replace(progress, params=sent), people, clock)
         facts: dict[str, float] = {}
         if any(person.attacks for person in people):
             clock.start()
             facts = collude(
                 federation,
                 trained,
-                progress.params,
+                sent,
                 defense=defense,
                 state=progress.state,
                 server=server,
@@ -103,7 +116,7 @@ def simulate(
             clock.add("training", "attack")
         admission = Gate(federation.layout).screen(
             index,
-            progress.params,
+            sent,
             trained.updates,
             trained.claims,
             [person.client_id for person in people],
@@ -114,7 +127,7 @@ def simulate(
         clock.stop("defense")
         admitted = admission.round.client_ids if admission.round is not None else ()
         del admission  # its matrix is large: from here on only a defense may keep it
-        progress = Progress(result.params, progress.params, result.state, index)
+        progress = Progress(result.params, sent, result.state, index)
         accuracy = success = None
         if index % evaluate_every == 0 or index == rounds:
             clock.start()

@@ -11,10 +11,12 @@ from torch import Tensor
 
 from datadefense.core.defense import Defense, Promise
 from datadefense.core.defense_set import DefenseSet
+from datadefense.core.needs import Need
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
 from datadefense.core.settings import check_float, check_int, setting
 from datadefense.defenses.datadefense.client_losses import (
+    NEEDS,
     WORST,
     client_losses,
     defense_set_of,
@@ -101,6 +103,7 @@ class DataDefense(Defense[DataDefenseState]):
     promises: ClassVar[Promise] = (
         Promise.SYMMETRIC | Promise.WEIGHTED | Promise.UNANIMOUS | Promise.BOUNDED
     )
+    needs: ClassVar[Need] = NEEDS
 
     def __post_init__(self) -> None:
         check_float("slack", self.slack, minimum=0, maximum=1)
