@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from datadefense.core.gate import Gate as Gate
     from datadefense.core.gate import Rejection as Rejection
     from datadefense.core.gate import Submission as Submission
+    from datadefense.core.needs import Need as Need
+    from datadefense.core.needs import NeedsError as NeedsError
+    from datadefense.core.postaggregator import PostAggregator as PostAggregator
+    from datadefense.core.postaggregator import Step as Step
+    from datadefense.core.preaggregator import Mixed as Mixed
+    from datadefense.core.preaggregator import Mixer as Mixer
+    from datadefense.core.preaggregator import PreAggregator as PreAggregator
     from datadefense.core.predictor import Layout as Layout
     from datadefense.core.predictor import predictor as predictor
     from datadefense.core.round import Aggregate as Aggregate
@@ -29,8 +36,11 @@ if TYPE_CHECKING:
     from datadefense.core.storage import load_state as load_state
     from datadefense.core.storage import save_state as save_state
     from datadefense.defenses import DEFENSES as DEFENSES
+    from datadefense.defenses import Pipeline as Pipeline
     from datadefense.defenses import available as available
     from datadefense.defenses import create as create
+    from datadefense.defenses import name_of as name_of
+    from datadefense.defenses import settings_of as settings_of
     from datadefense.kernels.spill import Spill as Spill
 
 __version__ = "0.1.0"
@@ -45,20 +55,30 @@ _HOMES = {
     "Examples": "datadefense.core.examples",
     "Gate": "datadefense.core.gate",
     "Layout": "datadefense.core.predictor",
+    "Mixed": "datadefense.core.preaggregator",
+    "Mixer": "datadefense.core.preaggregator",
+    "Need": "datadefense.core.needs",
+    "NeedsError": "datadefense.core.needs",
+    "Pipeline": "datadefense.defenses",
+    "PostAggregator": "datadefense.core.postaggregator",
+    "PreAggregator": "datadefense.core.preaggregator",
     "Promise": "datadefense.core.defense",
     "Rejection": "datadefense.core.gate",
     "Round": "datadefense.core.round",
     "Rule": "datadefense.core.defense",
     "Server": "datadefense.core.server",
     "Spill": "datadefense.kernels.spill",
+    "Step": "datadefense.core.postaggregator",
     "Submission": "datadefense.core.gate",
     "available": "datadefense.defenses",
     "create": "datadefense.defenses",
     "defend": "datadefense.core.defend",
     "load_state": "datadefense.core.storage",
+    "name_of": "datadefense.defenses",
     "penultimate": "datadefense.core.features",
     "predictor": "datadefense.core.predictor",
     "save_state": "datadefense.core.storage",
+    "settings_of": "datadefense.defenses",
 }
 __all__ = [
     "DEFENSES",
@@ -70,21 +90,31 @@ __all__ = [
     "Examples",
     "Gate",
     "Layout",
+    "Mixed",
+    "Mixer",
+    "Need",
+    "NeedsError",
+    "Pipeline",
+    "PostAggregator",
+    "PreAggregator",
     "Promise",
     "Rejection",
     "Round",
     "Rule",
     "Server",
     "Spill",
+    "Step",
     "Submission",
     "__version__",
     "available",
     "create",
     "defend",
     "load_state",
+    "name_of",
     "penultimate",
     "predictor",
     "save_state",
+    "settings_of",
 ]
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())

@@ -1,6 +1,5 @@
 """``datadefense aggregate``: one round for people who have files."""
 
-import dataclasses
 import math
 import secrets
 import sys
@@ -33,7 +32,7 @@ from datadefense.core.server import Server
 from datadefense.core.settings import check_int as whole_number
 from datadefense.core.settings import read_pairs
 from datadefense.core.storage import load_state, save_state, save_tensors, write_text
-from datadefense.defenses import create
+from datadefense.defenses import create, settings_of
 from datadefense.kernels.spill import Spill
 from datadefense.kernels.sums import norms
 
@@ -127,7 +126,7 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
 
     content = {
         "defense": name,
-        "settings": dataclasses.asdict(defense) if dataclasses.is_dataclass(defense) else {},
+        "settings": settings_of(defense),
         "round": files.index,
         "seed": files.seed,
         "clients": rows,

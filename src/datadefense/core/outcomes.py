@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from datadefense.core.round import Aggregate, Round
@@ -15,6 +16,14 @@ def excluded(result: Aggregate[Any], round: Round) -> list[bool]:
     return [False] * round.num_clients if chosen is None else (chosen <= 0).tolist()
 
 
+def _scales(result: Aggregate[Any]) -> Tensor | None:
+    """Return by how much each client's update was shortened, by all parts that shorten."""
+    found = [
+        values for name, values in result.evidence.items() if name.rpartition(".")[2] == "scale"
+    ]
+    return torch.stack(found).prod(0) if found else None
+
+
 def verdicts(result: Aggregate[Any], round: Round) -> list[str]:
     """Return one verdict a client of the round.
 
@@ -23,7 +32,7 @@ def verdicts(result: Aggregate[Any], round: Round) -> list[str]:
     where a rule takes each coordinate on its own and weighs nobody.
     """
     chosen = result.evidence.get("chosen")
-    scales = result.evidence.get("scale")
+    scales = _scales(result)
     lows: list[Tensor] = []
     if result.weights is not None:
         for values in (result.weights, result.weights / round.shares()):
