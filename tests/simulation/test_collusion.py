@@ -16,7 +16,7 @@ from datadefense.attacks.pgd import Pgd
 from datadefense.attacks.schedule import FixedFrequency, FixedPool
 from datadefense.core.features import penultimate
 from datadefense.core.predictor import predictor
-from datadefense.defenses import DEFENSES
+from datadefense.defenses import DEFENSES, FedAvg
 from datadefense.simulation.pool import Pool
 from datadefense.simulation.rounds import begin, simulate, stand_in_jobs, train_jobs
 
@@ -234,3 +234,19 @@ def test_the_guess_is_a_server_of_the_attackers_own_data():
     logits = server.logits(federation.start, clean.inputs)
     model = predictor(federation.module, federation.layout)
     assert torch.equal(logits, model(federation.start, clean.inputs))
+
+
+class ByLayer(FedAvg):
+    """FedAvg that looks at layers: on trial, too, it must find them."""
+
+    __slots__ = ()
+
+    def combine(self, round):
+        assert len(round.layers()) == 4
+        return FedAvg.combine(self, round)
+
+
+@pytest.mark.parametrize("knowledge", ["rule", "everything"])
+def test_a_rule_on_trial_knows_the_layout(knowledge):
+    records, _ = play(attacked_by(knowledge), ByLayer(), rounds=1)
+    assert records[0].attack
