@@ -1,4 +1,4 @@
-"""The code in README and CONTRIBUTING runs, and the files that documents link to exist."""
+"""The code in documents runs, and the files that documents link to exist."""
 
 import re
 from pathlib import Path
@@ -10,13 +10,25 @@ TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
 DOCUMENTS = [*TOP, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+PLUGINS = [f"docs/plugins/{path.name}" for path in sorted((ROOT / "docs/plugins").glob("*.md"))]
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/defenses.md", *PLUGINS])
 def test_the_python_in_it_runs(name, capsys):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
     assert blocks
     exec(compile("\n".join(blocks), name, "exec"), {"__name__": name})  # noqa: S102
     if name == "README.md":
         assert "values are not finite" in capsys.readouterr().out
+    if name == "docs/defenses.md":
+        said = capsys.readouterr().out.strip()
+        assert said == "['clip.norm', 'clip.scale', 'nnm.rows', 'mixed.score']"
+
+
+@pytest.mark.parametrize("name", ["docs/defenses.md", *PLUGINS])
+def test_an_example_is_short(name):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
+    assert all(len(block.splitlines()) <= 30 for block in blocks)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

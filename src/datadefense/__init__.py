@@ -27,8 +27,15 @@ if TYPE_CHECKING:
     from datadefense.core.gate import Gate as Gate
     from datadefense.core.gate import Rejection as Rejection
     from datadefense.core.gate import Submission as Submission
+    from datadefense.core.needs import Need as Need
+    from datadefense.core.needs import NeedsError as NeedsError
     from datadefense.core.outcomes import ClientOutcome as ClientOutcome
     from datadefense.core.outcomes import Verdict as Verdict
+    from datadefense.core.postaggregator import PostAggregator as PostAggregator
+    from datadefense.core.postaggregator import Step as Step
+    from datadefense.core.preaggregator import Mixed as Mixed
+    from datadefense.core.preaggregator import Mixer as Mixer
+    from datadefense.core.preaggregator import PreAggregator as PreAggregator
     from datadefense.core.predictor import Layout as Layout
     from datadefense.core.predictor import predictor as predictor
     from datadefense.core.reasons import Reason as Reason
@@ -44,8 +51,11 @@ if TYPE_CHECKING:
     from datadefense.core.storage import save_state as save_state
     from datadefense.data.errors import DataError as DataError
     from datadefense.defenses import DEFENSES as DEFENSES
+    from datadefense.defenses import Pipeline as Pipeline
     from datadefense.defenses import available as available
     from datadefense.defenses import create as create
+    from datadefense.defenses import name_of as name_of
+    from datadefense.defenses import settings_of as settings_of
     from datadefense.guard import Guard as Guard
     from datadefense.guard import GuardResult as GuardResult
     from datadefense.kernels.spill import Spill as Spill
@@ -71,6 +81,13 @@ _HOMES = {
     "GuardResult": "datadefense.guard",
     "InputError": "datadefense.core.errors",
     "Layout": "datadefense.core.predictor",
+    "Mixed": "datadefense.core.preaggregator",
+    "Mixer": "datadefense.core.preaggregator",
+    "Need": "datadefense.core.needs",
+    "NeedsError": "datadefense.core.needs",
+    "Pipeline": "datadefense.defenses",
+    "PostAggregator": "datadefense.core.postaggregator",
+    "PreAggregator": "datadefense.core.preaggregator",
     "Promise": "datadefense.core.defense",
     "Reason": "datadefense.core.reasons",
     "Rejection": "datadefense.core.gate",
@@ -81,6 +98,7 @@ _HOMES = {
     "SettingsError": "datadefense.core.settings",
     "Spill": "datadefense.kernels.spill",
     "StateError": "datadefense.core.storage",
+    "Step": "datadefense.core.postaggregator",
     "Submission": "datadefense.core.gate",
     "TooFewClientsError": "datadefense.core.defense",
     "UnhandledBuffersError": "datadefense.core.buffers",
@@ -90,9 +108,11 @@ _HOMES = {
     "create": "datadefense.defenses",
     "defend": "datadefense.core.defend",
     "load_state": "datadefense.core.storage",
+    "name_of": "datadefense.defenses",
     "penultimate": "datadefense.core.features",
     "predictor": "datadefense.core.predictor",
     "save_state": "datadefense.core.storage",
+    "settings_of": "datadefense.defenses",
 }
 __all__ = [
     "DEFENSES",
@@ -113,6 +133,13 @@ __all__ = [
     "GuardResult",
     "InputError",
     "Layout",
+    "Mixed",
+    "Mixer",
+    "Need",
+    "NeedsError",
+    "Pipeline",
+    "PostAggregator",
+    "PreAggregator",
     "Promise",
     "Reason",
     "Rejection",
@@ -123,6 +150,7 @@ __all__ = [
     "SettingsError",
     "Spill",
     "StateError",
+    "Step",
     "Submission",
     "TooFewClientsError",
     "UnhandledBuffersError",
@@ -133,9 +161,11 @@ __all__ = [
     "create",
     "defend",
     "load_state",
+    "name_of",
     "penultimate",
     "predictor",
     "save_state",
+    "settings_of",
 ]
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())

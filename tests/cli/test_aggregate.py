@@ -329,3 +329,31 @@ def test_fewer_left_than_the_rule_needs_falls_back(folder, run):
     assert code == 0
     assert "krum needs n >= f + 3, got n=3, f=1: took the median" in out.out
     assert load_file(folder / "new.safetensors")["layer.weight"][0, 0] == 15.0
+
+
+def test_a_composed_defense_with_settings_of_its_parts(folder, run):
+    """And with a state of all of them between two calls."""
+    name = "nnm+multi-krum+server-momentum"
+    settings = ("--set", "nnm.num_malicious=2", "--set", "momentum=0.5")
+    code, _ = run(*settings, "--state", "state.safetensors", defense=name)
+    assert code == 0
+    report = json.loads((folder / "report.json").read_text())
+    assert report["defense"] == name
+    assert report["settings"]["nnm.num_malicious"] == 2
+    assert create(name, report["settings"]) == create(
+        name, {"nnm.num_malicious": 2, "momentum": 0.5}
+    )
+    assert set(report["clients"][0]["evidence"]) == {"nnm.rows", "mixed.score"}
+    first = load_file(folder / "new.safetensors")["layer.weight"]
+    code, _ = run(*settings, "--state", "state.safetensors", defense=name)
+    second = load_file(folder / "new.safetensors")["layer.weight"]
+    assert torch.allclose(second - 10, 1.5 * (first - 10))
+
+
+def test_what_it_cannot_give_is_said_before_any_file_is_read(run):
+    code, out = run("--global", "nowhere", defense="clip+datadefense")
+    assert code == 2
+    assert out.err.strip() == (
+        "error: clip+datadefense needs a model and a defense set on the server: aggregate has only "
+        "files: use datadefense run, or the Flower strategy, see docs/defenses.md"
+    )

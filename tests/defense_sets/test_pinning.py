@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from datadefense.runs.presets import experiment
 from tests.defense_sets.own_sets import digits, own, pixels, source
 
 from datadefense.core.settings import SettingsError
@@ -18,7 +19,6 @@ from datadefense.defense_sets.pinning import digest, pinned
 from datadefense.runs import build
 from datadefense.runs.build import assemble
 from datadefense.runs.config import Experiment, read_toml
-from datadefense.runs.presets import experiment
 from datadefense.runs.run import resume, start
 from datadefense.simulation.pool import Pool
 
@@ -233,7 +233,7 @@ def broken(name, folder):
         ("the test", "12 of 12 examples are also in the test of digits-edge, the first is 'a'"),
         ("the backdoor test", "also in the backdoor test of digits-edge, the first is 'a'"),
         ("twice", "'a' and 'b' are the same example, and 10 more: see datadefense defense-set che"),
-        ("no mark", "fltrust learns from known clean examples, and none is marked"),
+        ("no mark", "fltrust needs clean examples, and none is marked as known clean"),
     ],
 )
 def test_a_set_that_cannot_be_used_is_said_before_the_warm_start(

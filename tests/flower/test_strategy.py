@@ -3,6 +3,8 @@
 import json
 import math
 import shutil
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -12,8 +14,10 @@ from flwr.serverapp.exception import InconsistentMessageReplies
 from flwr.serverapp.strategy import Bulyan, FedAvg, FedMedian, FedTrimmedAvg, Krum, MultiKrum
 from tests.flower.fake_grid import FakeGrid, failing, model_in, record, reply, shifted
 
+from datadefense import Need, NeedsError
 from datadefense.core.settings import SettingsError
-from datadefense.flower import DefendedStrategy, TooFewNodesError
+from datadefense.defenses import FedAvg as FedAvgDefense
+from datadefense.flower import DefendedStrategy, TooFewNodesError, needs
 
 START = {"w": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.zeros(2, np.float32)}
 HONEST = {node: shifted(0.1 * node, count=10 * node, loss=float(node)) for node in range(1, 6)}
@@ -273,6 +277,32 @@ def test_bad_choices(choices, message):
 def test_datadefense_needs_a_model_and_its_set():
     with pytest.raises(ValueError, match="needs a model and a defense set"):
         started(HONEST, "datadefense")
+
+
+def test_what_is_missing_is_said_when_the_strategy_is_made():
+    with pytest.raises(NeedsError) as caught:
+        DefendedStrategy("nnm+fltrust")
+    assert str(caught.value) == (
+        "nnm+fltrust needs a model and clean examples on the server: "
+        "DefendedStrategy(model=..., clean=...), see docs/defenses.md"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ById(FedAvgDefense):
+    """A rule that knows clients again."""
+
+    name: ClassVar[str] = "by-id"
+    needs: ClassVar[Need] = Need.CLIENT_IDENTITY
+
+
+def test_a_defense_that_knows_nodes_by_their_ids_is_warned_of(monkeypatch):
+    said = []
+    monkeypatch.setattr(needs.logger, "warning", lambda text, *args: said.append(text % args))
+    DefendedStrategy("fedavg")
+    assert not said
+    DefendedStrategy(ById())
+    assert said[0].startswith("by-id knows clients by their node ids: a node that connects again")
 
 
 def test_arrays_are_what_the_record_holds():

@@ -1,5 +1,6 @@
 """Attackers who agree on what they send: what they see, and that runs with them stay exact."""
 
+import dataclasses
 import math
 from dataclasses import dataclass, replace
 
@@ -17,7 +18,7 @@ from datadefense.core.features import penultimate
 from datadefense.core.outcomes import Verdict
 from datadefense.core.predictor import predictor
 from datadefense.core.settings import SettingsError
-from datadefense.defenses import DEFENSES
+from datadefense.defenses import DEFENSES, FedAvg
 from datadefense.schedules import FixedFrequency, FixedPool
 from datadefense.simulation.pool import Pool
 from datadefense.simulation.rounds import begin, simulate, stand_in_jobs, train_jobs
@@ -279,3 +280,22 @@ def test_the_guess_is_a_server_of_the_attackers_own_data():
     logits = server.logits(federation.start, clean.inputs)
     model = predictor(federation.module, federation.layout)
     assert torch.equal(logits, model(federation.start, clean.inputs))
+
+
+@dataclass(frozen=True)
+class ByLayer(FedAvg):
+    """FedAvg that remembers whether it was given a layout; on trial it must be, too."""
+
+    seen: list = dataclasses.field(default_factory=list)
+
+    def combine(self, round):
+        self.seen.append(round.layout is not None)
+        return FedAvg.combine(self, round)
+
+
+@pytest.mark.parametrize("knowledge", ["rule", "everything"])
+def test_a_rule_on_trial_knows_the_layout(knowledge):
+    rule = ByLayer()
+    play(attacked_by(knowledge), rule, rounds=1)
+    assert len(rule.seen) > 1
+    assert all(rule.seen)

@@ -1,6 +1,5 @@
 """``datadefense aggregate``: one round for people who have files."""
 
-import dataclasses
 import secrets
 import sys
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from datadefense.core.fingerprint import Fingerprint
 from datadefense.core.foreign import sanitize
 from datadefense.core.gate import Gate, Sends
 from datadefense.core.json_file import to_json
+from datadefense.core.needs import Need
 from datadefense.core.outcome_json import outcome_json
 from datadefense.core.outcomes import ClientOutcome, Verdict
 from datadefense.core.predictor import Layout
@@ -34,9 +34,12 @@ from datadefense.core.server import Server
 from datadefense.core.settings import check_int as whole_number
 from datadefense.core.settings import read_pairs
 from datadefense.core.storage import load_state, save_state, save_tensors, write_text
-from datadefense.defenses import create
+from datadefense.defenses import create, settings_of
 from datadefense.kernels.spill import Spill
 from datadefense.kernels.sums import norms
+
+ONLY_FILES = "aggregate has only files: use datadefense run, or the Flower strategy"
+"""What to do with a defense that needs more than updates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,7 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
     who had it could take a defense's noise off the model again.
     """
     defense = create(name, read_pairs(settings))
+    defense.check_needs(Need.CLIENT_IDENTITY, ONLY_FILES)
     whole_number("max_clients", intake.max_clients, 1)
     files.check()
     model = read_tensors(files.global_model)
@@ -128,7 +132,7 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
 
     content = {
         "defense": name,
-        "settings": dataclasses.asdict(defense) if dataclasses.is_dataclass(defense) else {},
+        "settings": settings_of(defense),
         "round": files.index,
         "seed": files.seed,
         "clients": [outcome_json(outcome) for outcome in outcomes],

@@ -1,5 +1,6 @@
 """One defended round: what the gate admitted, through a defense, to a model that is finite."""
 
+import logging
 from dataclasses import dataclass, replace
 
 from jaxtyping import Float
@@ -9,9 +10,12 @@ from datadefense.core.defense import Defense
 from datadefense.core.detector import plain_detector
 from datadefense.core.foreign import plain_json
 from datadefense.core.gate import Admission
+from datadefense.core.layout import Layout
 from datadefense.core.outcomes import ClientOutcome, outcomes_of
 from datadefense.core.round import Aggregate, StateT
 from datadefense.core.server import Server
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +39,9 @@ def defend(
 ) -> Defended[StateT]:
     """Aggregate the admitted updates; the model stays where that is the only safe answer.
 
+    ``global_params`` is the server's model; the round is measured against what was sent of it
+    (`model_to_send`).
+
     Two such cases: nobody was admitted, or the result is not finite in the model's own dtypes
     (updates near the end of the float range can still overflow an average). Then the old model and
     the old state are returned and the report's ``"held"`` says why. The whole report is plain JSON,
@@ -49,6 +56,35 @@ def defend(
     detector = None if result.detector is None else plain_detector(result.detector)
     report = plain_json(result.report)
     return _told(replace(result, params=params, report=report, detector=detector), admission)
+
+
+def model_to_send(
+    defense: Defense[StateT],
+    state: StateT,
+    params: Float[Tensor, " dim"],
+    server: Server,
+    *,
+    index: int,
+    layout: Layout,
+) -> Float[Tensor, " dim"]:
+    """Return what clients are sent in round ``index``: the global model, or a defense's own of it.
+
+    The global model where the defense's is not finite in the model's own dtypes. A shape or dtype
+    other than the global model's is an error of the defense.
+    """
+    sent = defense.sent(state, params, server, index)
+    if sent is params:
+        return params
+    if (sent.shape, sent.dtype) != (params.shape, params.dtype):
+        raise ValueError(
+            f"{defense.name} sends {sent.dtype} of shape {tuple(sent.shape)}, "
+            f"the global model is {params.dtype} of shape {tuple(params.shape)}"
+        )
+    valid = layout.to_valid_params(sent, params)
+    if valid is None:
+        logger.warning("round %d: %s: the model to send is not finite", index, defense.name)
+        return params
+    return valid
 
 
 def _held(

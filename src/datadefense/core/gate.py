@@ -147,6 +147,7 @@ class Gate:
                 rows.first(len(counts)),
                 torch.tensor(list(counts.values())),
                 tuple(counts),
+                self.layout,
             )
         return Admission(admitted, tuple(rejected), self.layout)
 
@@ -209,6 +210,7 @@ class Gate:
                 updates[torch.tensor(rows)] if rejected else updates,
                 torch.tensor(list(counts.values())),
                 tuple(counts),
+                self.layout,
             )
         return Admission(admitted, tuple(rejected), self.layout)
 

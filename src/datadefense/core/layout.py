@@ -219,6 +219,12 @@ class Layout:
         }
         return tensors | {a: tensors[name] for a, name in self.aliases if name in tensors}
 
+    def split(self, matrix: Float[Tensor, "rows dim"]) -> dict[str, Float[Tensor, "rows size"]]:
+        """Return the columns of each tensor by its name, as views: a matrix seen layer by layer."""
+        if matrix.ndim != 2 or matrix.shape[1] != self.dim:
+            raise ValueError(f"expected a matrix [rows, {self.dim}], got {tuple(matrix.shape)}")
+        return {slot.name: matrix[:, slot.start : slot.stop] for slot in self.slots}
+
     def to_valid_params(
         self, vector: Float[Tensor, " dim"], before: Float[Tensor, " dim"]
     ) -> Float[Tensor, " dim"] | None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from datadefense.core.detector import DetectorRecord
 from datadefense.core.errors import InputError
+from datadefense.core.layout import Layout
 from datadefense.core.reasons import Reason
 
 ClientId = int | str
@@ -21,8 +22,9 @@ class Round:
     r"""What arrived in round t: a matrix with one row a client.
 
     Row j of ``updates`` is :math:`\phi_j^t - \bar\phi^{t-1}`, the client's model less the global
-    model that it started from (``global_params``). `datadefense.core.gate` makes it from untrusted
-    input; a round built by hand is checked for its shapes only.
+    model that was sent to it (``global_params``). `datadefense.core.gate` makes it from untrusted
+    input; a round built by hand is checked for its shapes only. ``layout`` says which columns are
+    which tensor of the model; the gate knows it, a round built by hand may do without.
     """
 
     index: int
@@ -30,6 +32,7 @@ class Round:
     updates: Float[Tensor, "clients dim"]
     num_examples: Int[Tensor, " clients"]
     client_ids: tuple[ClientId, ...]
+    layout: Layout | None = None
 
     def __post_init__(self) -> None:
         if self.updates.ndim != 2 or self.global_params.ndim != 1:
@@ -58,11 +61,19 @@ class Round:
             )
         if int(self.num_examples.min()) < 1:
             raise InputError(f"num_examples must be >= 1, got {int(self.num_examples.min())}")
+        if self.layout is not None and self.layout.dim != dim:
+            raise InputError(f"updates have dim={dim}, the layout has dim={self.layout.dim}")
 
     @property
     def num_clients(self) -> int:
         """Number of clients n, the rows of ``updates``."""
         return len(self.updates)
+
+    def layers(self) -> dict[str, Float[Tensor, "clients size"]]:
+        """Return the updates of each tensor of the model by its name, as views [clients, size]."""
+        if self.layout is None:
+            raise ValueError("this round has no layout: the gate gives one, or Round(layout=...)")
+        return self.layout.split(self.updates)
 
     def shares(self) -> Float[Tensor, " clients"]:
         """Return each client's share of the examples, n_j / n."""

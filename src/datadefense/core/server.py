@@ -14,6 +14,7 @@ from torch import Tensor
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.errors import InputError
 from datadefense.core.examples import Examples
+from datadefense.core.needs import Need, offered
 from datadefense.core.rng import generator
 
 Predict = Callable[[Tensor, Tensor], Tensor]
@@ -36,6 +37,10 @@ class Server:
     clean: Examples | None = None
     seed: int = 0
     defense_set: DefenseSet | None = None
+
+    def offers(self) -> Need:
+        """Return what a defense finds here; whether clients keep their ids is not its to say."""
+        return offered(self.predict, self.clean, self.defense_set)
 
     def generator(self, *name: str | int) -> torch.Generator:
         """Return the generator called ``name``: same name, same numbers, in any order."""

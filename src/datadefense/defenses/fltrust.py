@@ -9,9 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.core.defense import Defense, Promise
-from datadefense.core.errors import InputError
 from datadefense.core.examples import Examples
 from datadefense.core.local_training import Sgd
+from datadefense.core.needs import Need, NeedsError, wanted
 from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Predict, Server
@@ -25,9 +25,7 @@ LARGEST_STRETCH = 1e30
 def model_and_root_set(server: Server) -> tuple[Predict, Examples]:
     """Return what FLTrust needs of a server, or raise."""
     if server.predict is None or server.clean is None or not len(server.clean):
-        raise InputError(
-            "fltrust needs a model and clean examples on the server: Server(predict=..., clean=...)"
-        )
+        raise NeedsError(wanted(FlTrust.name, FlTrust.needs))
     return server.predict, server.clean
 
 
@@ -55,6 +53,7 @@ class FlTrust(Defense[None]):
 
     name: ClassVar[str] = "fltrust"
     promises: ClassVar[Promise] = Promise.SYMMETRIC | Promise.WEIGHTED | Promise.BOUNDED
+    needs: ClassVar[Need] = Need.MODEL | Need.CLEAN_EXAMPLES
 
     def __post_init__(self) -> None:
         self._training()

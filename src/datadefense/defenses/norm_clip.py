@@ -12,6 +12,7 @@ from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
 from datadefense.core.settings import check_float, setting
+from datadefense.kernels.mixing import clip_factors
 from datadefense.kernels.sums import add_weighted, norms
 
 
@@ -36,7 +37,7 @@ def clip(updates: Float[Tensor, "clients dim"], bound: float | None) -> Clipping
     r"""Return norms and factors :math:`\min(1, b / \lVert u_j \rVert)`; b None: the mean norm."""
     lengths = norms(updates)
     limit = float(lengths.mean()) if bound is None else bound
-    return Clipping(lengths, torch.where(lengths > limit, limit / lengths, 1.0), limit)
+    return Clipping(lengths, clip_factors(lengths, limit), limit)
 
 
 def combine_clipped(round: Round, bound: float | None) -> Combined:

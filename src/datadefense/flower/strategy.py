@@ -16,7 +16,7 @@ from flwr.serverapp.strategy import FedAvg, Result, Strategy
 from torch import Tensor, nn
 
 from datadefense.core.buffers import BufferPolicy
-from datadefense.core.defend import Defended, defend
+from datadefense.core.defend import Defended, defend, model_to_send
 from datadefense.core.defense import Defense
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.examples import Examples
@@ -35,6 +35,7 @@ from datadefense.flower.audit import audit_line
 from datadefense.flower.cost import Cost
 from datadefense.flower.folder import keep_round, one_writer, take_up
 from datadefense.flower.metrics import agreeing, averaged, first_contents
+from datadefense.flower.needs import check_strategy
 from datadefense.flower.nodes import Present, content_with, logger, wait_for_nodes, wanted_nodes
 from datadefense.flower.post import Post
 from datadefense.flower.replies import Reply, addresses, by_node, submission_of
@@ -52,6 +53,7 @@ class Desk:
     buffers: dict[str, Tensor]
     kept: RunState
     fingerprint: Fingerprint
+    sent_params: Tensor
     sent: list[Message]
     evaluated: list[Message]
 
@@ -113,6 +115,7 @@ class DefendedStrategy(Strategy):
         self.model, self.defense_set, self.clean = model, defense_set, clean
         if clean is None and defense_set is not None:
             self.clean = defense_set.examples.take(defense_set.known_clean.nonzero().flatten())
+        check_strategy(self.defense, model, self.clean, defense_set)
         self.seed, self.buffers, self.max_examples = seed, buffers, max_examples
         self.sends = sends
         check_choice("sends", sends, get_args(Sends))
@@ -176,7 +179,7 @@ class DefendedStrategy(Strategy):
     ) -> Result:
         self._desk = self._open(initial_arrays, grid)
         before = self._before
-        arrays = initial_arrays if before == 0 else self._record(self._desk)
+        arrays = initial_arrays if before == 0 else self._record(self._desk, self._desk.kept.params)
         log_what_is_left(self.folder, before, num_rounds)
 
         def evaluate(index: int, current: ArrayRecord) -> MetricRecord | None:
@@ -205,6 +208,12 @@ class DefendedStrategy(Strategy):
         nodes = self._nodes(grid)
         inner = content_with(self.inner, len(nodes))
         index = server_round + self._before
+        kept, layout = desk.kept, desk.gate.layout
+        desk.sent_params = model_to_send(
+            self.defense, kept.state, kept.params, desk.server, index=index, layout=layout
+        )
+        if desk.sent_params is not kept.params:
+            arrays = self._record(desk, desk.sent_params)
         messages = inner.configure_train(index, arrays, config, Present(grid, nodes))
         desk.sent = list(messages)
         return desk.sent
@@ -220,7 +229,7 @@ class DefendedStrategy(Strategy):
         index = server_round + self._before
         came = by_node(replies, addresses(desk.sent))
         submissions = (submission_of(reply, self.arrays_key, self.count_key) for reply in came)
-        admission = desk.gate.admit(index, desk.kept.params, submissions, expected=len(desk.sent))
+        admission = desk.gate.admit(index, desk.sent_params, submissions, expected=len(desk.sent))
         if index == 1 and (problem := wrong_kind(admission, self.sends)):
             logger.warning("round 1: %s", problem)
         result = defend(self.defense, desk.kept.state, admission, desk.kept.params, desk.server)
@@ -231,7 +240,7 @@ class DefendedStrategy(Strategy):
         metrics = self._metrics(came, result)
         metrics["defense-seconds"] = cost.seconds
         self._keep(desk, audit_line(index, result, cost))
-        return self._record(desk), metrics
+        return self._record(desk, desk.kept.params), metrics
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -293,14 +302,14 @@ class DefendedStrategy(Strategy):
         if self.seed is None:
             server = dataclasses.replace(server, seed=kept.seed)
         gate = Gate(layout, max_examples=self.max_examples, sends=self.sends, spill=self.spill)
-        return Desk(gate, server, buffers, kept, fingerprint, [], [])
+        return Desk(gate, server, buffers, kept, fingerprint, kept.params, [], [])
 
     def _nodes(self, grid: Grid) -> list[int]:
         wanted = max(wanted_nodes(self.inner), self.min_nodes)
         return wait_for_nodes(grid, wanted, self.min_nodes, self.wait_seconds)
 
-    def _record(self, desk: Desk) -> ArrayRecord:
-        return make_record({**desk.gate.layout.unflatten(desk.kept.params), **desk.buffers})
+    def _record(self, desk: Desk, params: Tensor) -> ArrayRecord:
+        return make_record({**desk.gate.layout.unflatten(params), **desk.buffers})
 
     def _keep(self, desk: Desk, line: dict[str, Any]) -> None:
         """Tell who wants to know, then store the round."""

@@ -9,11 +9,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.attacks.base import counted
-from datadefense.core.defend import defend
+from datadefense.core.defend import defend, model_to_send
 from datadefense.core.defense import Defense
 from datadefense.core.detector import DetectorRecord
 from datadefense.core.foreign import plain_json
 from datadefense.core.gate import Gate
+from datadefense.core.needs import Need
 from datadefense.core.outcomes import ClientOutcome, Verdict
 from datadefense.core.round import ClientId, StateT
 from datadefense.core.server import Server
@@ -87,7 +88,10 @@ class RoundRecord:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Progress(Generic[StateT]):
-    """Where a run stands after a round: all that is needed to go on from here."""
+    """Where a run stands after a round: all that is needed to go on from here.
+
+    ``previous`` is the model that clients were sent in that round.
+    """
 
     params: Float[Tensor, " dim"]
     previous: Float[Tensor, " dim"]
@@ -97,7 +101,8 @@ class Progress(Generic[StateT]):
 
 
 def begin(federation: Federation, defense: Defense[StateT], server: Server) -> Progress[StateT]:
-    """Return the progress before the first round."""
+    """Return the progress before the first round; what the defense lacks is said here."""
+    defense.check_needs(server.offers() | Need.CLIENT_IDENTITY)
     state = defense.init(server, federation.start)
     attack = federation.attack
     remembered = None if attack is None else attack.init(federation.start)
@@ -124,14 +129,22 @@ def simulate(
         index = progress.round + 1
         people = federation.participants(index)
         clock = _Clock()
-        trained = _train(federation, pool, progress, people, clock)
+        sent = model_to_send(
+            defense,
+            progress.state,
+            progress.params,
+            server,
+            index=index,
+            layout=federation.layout,
+        )
+        trained = _train(federation, pool, replace(progress, params=sent), people, clock)
         facts: dict[str, float] = {}
         if any(person.is_malicious for person in people):
             clock.start()
             facts = collude(
                 federation,
                 trained,
-                progress.params,
+                sent,
                 defense=defense,
                 state=progress.state,
                 server=server,
@@ -140,7 +153,7 @@ def simulate(
         remembered = _remember(federation, pool, progress, trained)
         admission = Gate(federation.layout).screen(
             index,
-            progress.params,
+            sent,
             trained.updates,
             trained.claims,
             [person.client_id for person in people],
@@ -150,7 +163,7 @@ def simulate(
         result = defend(defense, progress.state, admission, progress.params, server)
         clock.stop("defense")
         del admission  # its matrix is large: from here on only a defense may keep it
-        progress = Progress(result.params, progress.params, result.state, index, remembered)
+        progress = Progress(result.params, sent, result.state, index, remembered)
         scores: dict[str, float] = {}
         if index % evaluate_every == 0 or index == rounds:
             clock.start()

@@ -12,11 +12,13 @@ from torch import Tensor
 from datadefense.core.defense import Defense, Promise
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.detector import DetectorRecord
+from datadefense.core.needs import Need
 from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
 from datadefense.core.settings import check_float, check_int, setting
 from datadefense.defenses.datadefense.client_losses import (
+    NEEDS,
     WORST,
     client_losses,
     defense_set_of,
@@ -138,6 +140,7 @@ class DataDefense(Defense[DataDefenseState]):
     promises: ClassVar[Promise] = (
         Promise.SYMMETRIC | Promise.WEIGHTED | Promise.UNANIMOUS | Promise.BOUNDED
     )
+    needs: ClassVar[Need] = NEEDS
 
     def __post_init__(self) -> None:
         check_float("slack", self.slack, minimum=0, maximum=1)

@@ -7,13 +7,15 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from datadefense.core.defense_set import DefenseSet
-from datadefense.core.errors import InputError
+from datadefense.core.needs import Need, NeedsError, wanted
 from datadefense.core.round import Round
 from datadefense.core.server import Server
 from datadefense.defenses.datadefense.importance import PerClient
 from datadefense.defenses.datadefense.losses import PerExample, l_c
 from datadefense.kernels.spill import release
 
+NEEDS = Need.MODEL | Need.DEFENSE_SET
+"""What every form of DataDefense wants of the server."""
 WORST = 1e6
 """Nats that replace a loss that is greater, or not finite."""
 AT_ONCE = 125
@@ -27,10 +29,7 @@ give other bits; the parts are about equal, so that none is small."""
 def defense_set_of(server: Server, name: str, least: int = 1) -> DefenseSet:
     """Return the server's defense set, or raise if it has fewer than ``least`` examples."""
     if server.predict is None or server.defense_set is None or len(server.defense_set) < least:
-        raise InputError(
-            f"{name} needs a model and a defense set on the server: "
-            "Server(predict=..., defense_set=...)"
-        )
+        raise NeedsError(wanted(name, NEEDS))
     return server.defense_set
 
 

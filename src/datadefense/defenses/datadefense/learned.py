@@ -11,10 +11,12 @@ from torch import Tensor
 from datadefense.core.defense import Defense, Promise
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.detector import DetectorRecord
+from datadefense.core.needs import Need
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
 from datadefense.core.settings import SettingsError, check_float, check_int, setting
 from datadefense.defenses.datadefense.client_losses import (
+    NEEDS,
     client_losses,
     defense_set_of,
     mean_loss,
@@ -163,6 +165,7 @@ class DataDefenseLearned(Defense[LearnedState]):
         | Promise.UNANIMOUS
         | Promise.BOUNDED
     )
+    needs: ClassVar[Need] = NEEDS
 
     def __post_init__(self) -> None:
         if isinstance(self.beta, str):

@@ -11,11 +11,13 @@ from torch import Tensor
 from datadefense.core.defense import Defense, Promise
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.detector import DetectorRecord
+from datadefense.core.needs import Need
 from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
 from datadefense.core.settings import check_choice, check_float, check_int, setting
 from datadefense.defenses.datadefense.client_losses import (
+    NEEDS,
     client_losses,
     defense_set_of,
     mean_loss,
@@ -92,6 +94,7 @@ class DataDefensePaper(Defense[PublishedState]):
 
     name: ClassVar[str] = "datadefense-paper"
     promises: ClassVar[Promise] = Promise.SYMMETRIC | Promise.WEIGHTED
+    needs: ClassVar[Need] = NEEDS
 
     def __post_init__(self) -> None:
         check_float("beta", self.beta, minimum=0, maximum=1)
