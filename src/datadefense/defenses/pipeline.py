@@ -1,7 +1,7 @@
 """Pipeline: pre-aggregators, a defense and post-aggregators as one defense."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_, or_
 from typing import Any
@@ -59,6 +59,11 @@ class Pipeline(Defense[PipelineState]):
     before: tuple[PreAggregator[Any], ...]
     rule: Defense[Any]
     after: tuple[PostAggregator[Any], ...] = ()
+
+    @property
+    def revision(self) -> int:  # type: ignore[override]
+        """The rule's: stored runs of a pipeline go by it."""
+        return self.rule.revision
 
     def __post_init__(self) -> None:
         if isinstance(self.rule, Pipeline):
@@ -168,7 +173,7 @@ class Pipeline(Defense[PipelineState]):
         """Let the post-aggregators make a step of the result, unless the model stays."""
         if not self.after or torch.equal(result.params, round.global_params):
             kept = PipelineState(before, result.state, state.after)
-            return Aggregate(result.params, kept, result.weights, result.evidence, result.report)
+            return replace(result, state=kept)
         update, weights = result.params - round.global_params, result.weights
         states: list[Any] = []
         report = dict(result.report)
@@ -178,12 +183,12 @@ class Pipeline(Defense[PipelineState]):
             weights = None if weights is None else step.factor * weights
             states.append(step.state)
             report |= _named(part.name, step.report)
-        return Aggregate(
-            round.global_params + update,
-            PipelineState(before, result.state, tuple(states)),
-            weights,
-            result.evidence,
-            report,
+        return replace(
+            result,
+            params=round.global_params + update,
+            state=PipelineState(before, result.state, tuple(states)),
+            weights=weights,
+            report=report,
         )
 
 
@@ -213,7 +218,19 @@ def _of_clients(given: Aggregate[Any], stages: list[_Stage], round: Round) -> Ag
         report = {**_named(stage.part.name, stage.made.report), **report}
     if weights is not None:
         weights = weights.to(round.updates.dtype)
-    return Aggregate(given.params, given.state, weights, evidence, report)
+    reasons = given.reasons if _rows_are_clients(stages, round.num_clients) else ()
+    return replace(given, weights=weights, evidence=evidence, report=report, reasons=reasons)
+
+
+def _rows_are_clients(stages: list[_Stage], num_clients: int) -> bool:
+    """Say whether row j is client j still: then the rule's reasons are the clients'."""
+    places = torch.arange(num_clients)
+    return all(
+        stage.made.origin is not None
+        and stage.made.origin.shape == places.shape
+        and bool((stage.made.origin == places).all())
+        for stage in stages
+    )
 
 
 def _of_those_before(evidence: Mapping[str, Tensor], stage: _Stage) -> dict[str, Tensor]:

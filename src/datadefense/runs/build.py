@@ -12,11 +12,13 @@ from torch import Tensor
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.examples import Examples
 from datadefense.core.features import penultimate
+from datadefense.core.needs import Need
 from datadefense.core.predictor import Layout, predictor
 from datadefense.core.rng import derive_seed, generator
 from datadefense.core.server import Server
 from datadefense.core.settings import SettingsError
 from datadefense.data.cache import cache_folder
+from datadefense.data.errors import DataError
 from datadefense.data.partition import by_user, dirichlet, iid
 from datadefense.defense_sets.folder import CLEAN, POISONED
 from datadefense.defense_sets.pinning import folder_set
@@ -114,6 +116,12 @@ def _folder_set(experiment: Experiment, data: TaskData) -> Callable[[Encode], De
         data,
         f"{experiment.name_of('task')} at seed {experiment.seed}",
     )
+    needed = Need.CLEAN_EXAMPLES in experiment.defense.needs
+    if needed and not bool(brought.source.known_clean.any()):
+        raise DataError(
+            f"{server.folder}: {experiment.name_of('defense')} needs clean examples, and none is "
+            "marked as known clean"
+        )
     return brought.defense_set
 
 

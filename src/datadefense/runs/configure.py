@@ -4,8 +4,18 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from datadefense.core.settings import SettingsError, check_choice, check_float, parse, suggest
-from datadefense.runs.config import NONE, ORDER, PLAIN, PLUGINS, Experiment, build_part
+from datadefense.core.settings import SettingsError, check_choice, check_float, suggest
+from datadefense.defenses import create
+from datadefense.runs.config import (
+    NONE,
+    ORDER,
+    PLAIN,
+    PLUGINS,
+    Experiment,
+    build_part,
+    build_plugin,
+    settings_of,
+)
 from datadefense.schedules.fixed_pool import FixedPool
 
 NAMES = {"attack": "pgd-replacement", "schedule": "fixed-frequency", "defense": "fedavg"}
@@ -29,20 +39,25 @@ def configure(task: str, scale: str, changes: Mapping[str, str]) -> Experiment:
     unused = ("attack", "schedule") if chosen["attack"] == NONE else ()
     if unused and (said := [key for key in ("malicious", "schedule") if key in changes]):
         raise SettingsError(f"{said[0]} does not apply: nobody attacks")
-    classes: dict[str, type[Any]] = dict(PLAIN)
+    names = {part: _settings(cls) for part, cls in PLAIN.items()}
     for part, name in chosen.items():
-        if part not in unused:
-            classes[part] = PLUGINS[part].find(name)
-    presets = classes["task"].presets
+        if part == "defense":
+            names[part] = list(settings_of(create(name)))
+        elif part not in unused:
+            names[part] = _settings(PLUGINS[part].find(name))
+    presets = PLUGINS["task"].find(task).presets
     check_choice("scale", scale, presets)
-    parts = {part: _preset(cls, presets[scale].get(part, {})) for part, cls in classes.items()}
+    parts = {part: _preset(known, presets[scale].get(part, {})) for part, known in names.items()}
     if share is not None:
         parts["schedule"]["share"] = share
     for key, text in left.items():
-        part, name = _place(key, classes, chosen)
+        part, name = _place(key, names, chosen)
         parts[part][name] = text
     built: dict[str, Any] = {
-        part: build_part(classes[part], parts[part], part) for part in ORDER if part in classes
+        part: build_part(PLAIN[part], values, part)
+        if part in PLAIN
+        else build_plugin(part, chosen[part], values)
+        for part, values in parts.items()
     }
     return Experiment(**built, seed=_whole(seed), scale=scale)  # type: ignore[arg-type]
 
@@ -51,8 +66,10 @@ def change(experiment: Experiment, changes: Mapping[str, str]) -> Experiment:
     """Return an experiment with some settings changed; the plug-ins stay what they are."""
     left = dict(changes)
     seed = _whole(left.pop("seed", str(experiment.seed)))
-    classes: dict[str, type[Any]] = {
-        part: type(value) for part in ORDER if (value := getattr(experiment, part)) is not None
+    names = {
+        part: list(settings_of(value))
+        for part in ORDER
+        if (value := getattr(experiment, part)) is not None
     }
     chosen = {part: experiment.name_of(part) for part in PLUGINS}
     if named := [part for part in (*PLUGINS, "malicious") if part in left]:
@@ -61,13 +78,20 @@ def change(experiment: Experiment, changes: Mapping[str, str]) -> Experiment:
         )
     values: dict[str, dict[str, str]] = {}
     for key, text in left.items():
-        part, name = _place(key, classes, chosen)
+        part, name = _place(key, names, chosen)
         values.setdefault(part, {})[name] = text
     changed = {
-        part: dataclasses.replace(getattr(experiment, part), **parse(classes[part], given))
+        part: _changed(part, chosen.get(part), getattr(experiment, part), given)
         for part, given in values.items()
     }
     return dataclasses.replace(experiment, seed=seed, **changed)
+
+
+def _changed(part: str, name: str | None, old: Any, given: Mapping[str, str]) -> Any:
+    settings = {**settings_of(old), **given}
+    if name is None:
+        return build_part(PLAIN[part], settings, part)
+    return build_plugin(part, name, settings)
 
 
 def _choose_pool(share: str, chosen: dict[str, str], changes: Mapping[str, str]) -> None:
@@ -96,32 +120,34 @@ def _settings(cls: type[Any]) -> list[str]:
     )
 
 
-def _preset(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def _preset(names: list[str], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a task presets of the settings that a part has."""
-    names = _settings(cls)
     return {name: value for name, value in values.items() if name in names}
 
 
-def _place(
-    key: str, classes: Mapping[str, type[Any]], chosen: Mapping[str, str]
-) -> tuple[str, str]:
+def _place(key: str, names: Mapping[str, list[str]], chosen: Mapping[str, str]) -> tuple[str, str]:
     """Return the part and the setting that a key names."""
     part, dot, name = key.partition(".")
     if dot and part in ORDER:
-        if part not in classes:
+        if part not in names:
             raise SettingsError(f"{key} does not apply: nobody attacks")
-        if name not in (names := _settings(classes[part])):
+        if name not in names[part] and not _of_one_part(name, names[part]):
             words = f"{part} {chosen[part]}" if part in chosen else part
-            raise SettingsError(f"{words} has no setting {name!r}{suggest(name, names)}")
+            raise SettingsError(f"{words} has no setting {name!r}{suggest(name, names[part])}")
         return part, name
-    having = [part for part, cls in classes.items() if key in _settings(cls)]
+    having = [part for part, known in names.items() if key in known]
     if len(having) == 1:
         return having[0], key
     if having:
         ways = " or ".join(f"{part}.{key}" for part in having)
         raise SettingsError(f"{key!r} is a setting of several parts: say {ways}")
-    every = [f"{part}.{name}" for part, cls in classes.items() for name in _settings(cls)]
+    every = [f"{part}.{name}" for part, known in names.items() for name in known]
     raise SettingsError(f"there is no setting {key!r}{_nearest(key, every)}")
+
+
+def _of_one_part(name: str, names: list[str]) -> bool:
+    """Say whether a bare name is a setting of some part of a composed defense."""
+    return any(known.rpartition(".")[2] == name for known in names if "." in known)
 
 
 def _nearest(key: str, names: list[str]) -> str:
