@@ -19,7 +19,7 @@ from datadefense.testing.toy import TOY_DIM, toy_round, toy_server
 ATTACKERS = [1, 6]
 WEIGHTED = ["fedavg", "krum", "multi-krum", "rfa", "ndc", "fltrust", "datadefense"]
 WITHOUT = ["median", "trimmed-mean", "bulyan"]
-FINE = [30 / 1.03**place for place in range(285)]
+FINE = [30 / 1.03**place for place in range(200)]
 
 
 def view_of(name="krum", num_clients=11, attackers=ATTACKERS, stand_ins=8, server=None):

@@ -15,7 +15,6 @@ from datadefense.runs.build import gather
 from datadefense.runs.presets import experiment
 
 pytest.importorskip("mlxtend")
-pytest.importorskip("sklearn")
 OWN = Path("own")
 SMALL = {"attack_clean": "10", "attack_poison": "8", "server_poison": "5", "length": "5"}
 

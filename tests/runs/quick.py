@@ -4,7 +4,7 @@ from datadefense.runs.presets import experiment
 
 QUICK = {
     "rounds": 2,
-    "clients": 12,
+    "clients": 40,
     "clients_per_round": 3,
     "epochs": 1,
     "attack_epochs": 1,

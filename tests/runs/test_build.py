@@ -17,7 +17,6 @@ from datadefense.runs.presets import experiment
 from datadefense.tasks import digits_edge, images
 
 pytest.importorskip("mlxtend")
-pytest.importorskip("sklearn")
 FOLDER = ("defense_folder", "defense_digest")
 NO_MATTER = [name for name in ATTACKERS_ONLY if name not in FOLDER]
 

