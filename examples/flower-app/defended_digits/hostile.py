@@ -30,6 +30,7 @@ def attack(
         training=Sgd(),
         augment=None,
         seed=seed,
+        first=start,
     )
     update = pgd.update(trainer, attacker_data, context)
     return Layout.of_module(model).unflatten(start + update), pgd.num_examples(attacker_data)
