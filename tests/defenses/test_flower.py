@@ -49,6 +49,7 @@ def test_the_same_model_as_flowers_strategy(round, replies, rule):
         assert ours.weights[9] == 0
 
 
+@pytest.mark.slow
 def test_bulyan_given_the_same_choice(round, replies):
     """Flower scores clients once and we after each choice; the second half is the same."""
     ours = Bulyan(1).aggregate(None, round, Server())
@@ -59,6 +60,7 @@ def test_bulyan_given_the_same_choice(round, replies):
     assert (gaps > 2e-6).sum() <= 3, "more than a few values equally near the median"
 
 
+@pytest.mark.slow
 def test_multi_krum_chooses_as_float64_does_where_flowers_cannot_be_sure():
     """The benchmark's round of 100: at the border two scores are 1e-6 apart.
 
@@ -85,6 +87,7 @@ def test_multi_krum_chooses_as_float64_does_where_flowers_cannot_be_sure():
     assert (theirs - true_scores).abs().max() > ranked[80] - ranked[79]
 
 
+@pytest.mark.slow
 def test_ours_is_right_where_float32_distances_of_weights_are_not():
     """|w| = 50, |update| = 0.05, a million coordinates: the regime of PGD."""
     from flwr.app import ArrayRecord

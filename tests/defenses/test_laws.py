@@ -48,8 +48,14 @@ CASES = [begun_soon(make()) for make in DEFENSES.values()] + [
 ]
 
 
+def marked(defense):
+    """Those that train a network in every round take seconds."""
+    slow = [pytest.mark.slow] if hasattr(defense, "theta_rate") else []
+    return pytest.param(defense, marks=slow, id=repr(defense))
+
+
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-@pytest.mark.parametrize("defense", CASES, ids=repr)
+@pytest.mark.parametrize("defense", map(marked, CASES))
 def test_law(defense, law):
     law(defense, toy_server())
 
@@ -168,6 +174,7 @@ def test_the_law_on_what_is_said_has_teeth(fault, message):
         law(Liar(fault), toy_server())
 
 
+@pytest.mark.slow
 def test_laws_hold_under_python_without_asserts(tmp_path):
     """``python -O`` removes every assert, and with them every law."""
     script = tmp_path / "check.py"

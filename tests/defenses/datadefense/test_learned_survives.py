@@ -22,6 +22,8 @@ from datadefense.defenses.datadefense.client_losses import WORST
 from datadefense.defenses.datadefense.detector import Psi
 from datadefense.testing import toy_round, toy_server
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def short_start(monkeypatch):
