@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 UNITS := $(addprefix tests/,kernels core defenses attacks data tasks)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test quick check fuzz thorough licences bench bench-engine clean
+.PHONY: demo test quick check lint-js fuzz thorough licences bench bench-engine clean
 
 demo: $(VENV)/.installed-demo  ## Attack a federation and show what each defense makes of it
 	$(BIN)/datadefense demo
@@ -28,6 +28,10 @@ check: $(VENV)/.installed-dev  ## Format, lint, types, import contracts, depende
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src
 	$(BIN)/python -m tests.dependencies check
 	$(BIN)/python -m tests.dependencies audit
+
+lint-js: $(VENV)/.installed-dev  ## Lint the report's scripts as the one that they are; needs Node
+	$(BIN)/python -c 'from datadefense.report.page import _script; print(_script())' | \
+	  npx --yes eslint@9.39.5 --config tests/report/eslint.config.mjs --stdin
 
 fuzz: $(VENV)/.installed-dev  ## Send hostile things for FUZZ_SECONDS (600) from FUZZ_SEED (drawn)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.hostile.fuzz --submissions 100000
