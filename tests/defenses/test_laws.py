@@ -55,7 +55,7 @@ def marked(defense):
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-@pytest.mark.parametrize("defense", map(marked, CASES))
+@pytest.mark.parametrize("defense", [marked(defense) for defense in CASES])
 def test_law(defense, law):
     law(defense, toy_server())
 
