@@ -19,7 +19,7 @@ from datadefense.testing.toy import TOY_DIM, toy_round, toy_server
 ATTACKERS = [1, 6]
 WEIGHTED = ["fedavg", "krum", "multi-krum", "rfa", "ndc", "fltrust", "datadefense"]
 WITHOUT = ["median", "trimmed-mean", "bulyan"]
-FINE = [30 / 1.03**place for place in range(285)]
+FINE = [30 / 1.03**place for place in range(200)]
 
 
 def view_of(name="krum", num_clients=11, attackers=ATTACKERS, stand_ins=8, server=None):
@@ -101,6 +101,7 @@ def is_best(step, tried):
 SLOW = {"everything": slow_everything, "rule": slow_rule}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("knowledge", ["rule", "everything"])
 @pytest.mark.parametrize("name", WEIGHTED)
 def test_the_budget_is_the_largest_step_with_half_a_fair_share(name, knowledge):
@@ -118,6 +119,7 @@ def test_the_budget_is_the_largest_step_with_half_a_fair_share(name, knowledge):
         assert torch.allclose(row, middle + step * direction, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("knowledge", ["rule", "everything"])
 @pytest.mark.parametrize("name", WITHOUT)
 def test_a_rule_without_weights_has_the_best_step_for_its_budget(name, knowledge):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from datadefense.runs.presets import experiment
 from tests.data.folders import write_tweets
 from tests.defense_sets.own_sets import digits, source
 
@@ -12,10 +13,8 @@ from datadefense.data.errors import DataError
 from datadefense.defense_sets.folder import DefenseSetSource
 from datadefense.defense_sets.inputs import as_kept, to_model_inputs
 from datadefense.runs.build import gather
-from datadefense.runs.presets import experiment
 
 pytest.importorskip("mlxtend")
-pytest.importorskip("sklearn")
 OWN = Path("own")
 SMALL = {"attack_clean": "10", "attack_poison": "8", "server_poison": "5", "length": "5"}
 

@@ -23,7 +23,6 @@ from datadefense.runs.run import resume, start
 from datadefense.simulation.pool import Pool
 
 pytest.importorskip("mlxtend")
-pytest.importorskip("sklearn")
 QUICK = {
     "rounds": "2",
     "clients": "12",

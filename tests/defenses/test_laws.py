@@ -27,7 +27,13 @@ from datadefense.defenses import (
 )
 from datadefense.testing import LAWS, BrokenLawError, check_defense, toy_server
 
-CASES = [make() for make in DEFENSES.values()] + [
+
+def begun_soon(defense):
+    """The same, with few steps before the first round: no law is about their number."""
+    return replace(defense, start_steps=3) if hasattr(defense, "start_steps") else defense
+
+
+CASES = [begun_soon(make()) for make in DEFENSES.values()] + [
     Krum(num_malicious=0),
     Krum(num_malicious=3),
     MultiKrum(num_malicious=2, weighting="examples"),
@@ -44,8 +50,14 @@ CASES = [make() for make in DEFENSES.values()] + [
 ]
 
 
+def marked(defense):
+    """Those that train a network in every round take seconds."""
+    slow = [pytest.mark.slow] if hasattr(defense, "theta_rate") else []
+    return pytest.param(defense, marks=slow, id=repr(defense))
+
+
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-@pytest.mark.parametrize("defense", CASES, ids=repr)
+@pytest.mark.parametrize("defense", [marked(defense) for defense in CASES])
 def test_law(defense, law):
     law(defense, toy_server())
 
@@ -204,6 +216,7 @@ def test_the_law_on_outcomes_has_teeth(fault, message):
         law(Mumbler(fault), toy_server())
 
 
+@pytest.mark.slow
 def test_laws_hold_under_python_without_asserts(tmp_path):
     """``python -O`` removes every assert, and with them every law."""
     script = tmp_path / "check.py"

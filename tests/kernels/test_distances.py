@@ -130,6 +130,7 @@ def test_scratch_does_not_grow_with_the_square_of_the_clients(monkeypatch):
     assert torch.allclose(squared_distances(updates), whole, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_ten_million_columns():
     """Long sums do not drift."""
     updates = torch.randn(4, 10_000_000, generator=torch.Generator().manual_seed(0))

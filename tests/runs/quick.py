@@ -4,7 +4,7 @@ from datadefense.runs.configure import configure
 
 QUICK = {
     "rounds": 2,
-    "clients": 12,
+    "clients": 40,
     "clients_per_round": 3,
     "federation.epochs": 1,
     "warm.accuracy_percent": 20,

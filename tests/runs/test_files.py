@@ -112,7 +112,6 @@ def test_a_run_that_nothing_refers_to_lets_go(folder):
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     pytest.importorskip("mlxtend")
-    pytest.importorskip("sklearn")
     monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path / "cache"))
 
 

@@ -138,7 +138,6 @@ QUICK |= {"attack.epochs": "1", "period": "2"}
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path / "cache"))
     pytest.importorskip("mlxtend")
-    pytest.importorskip("sklearn")
     return tmp_path / "cache"
 
 

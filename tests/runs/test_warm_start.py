@@ -11,7 +11,6 @@ from datadefense.runs import warm_start
 from datadefense.runs.build import assemble
 
 pytest.importorskip("mlxtend")
-pytest.importorskip("sklearn")
 
 
 def test_who_trains_it_has_the_same_bits_as_who_finds_it(tmp_path, monkeypatch):

@@ -28,6 +28,7 @@ def watched(defense=None, owned=None):
     return sets.Watched(defense or DataDefense(), sets.server(owned), toys.released())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("defense", DEFENSES, ids=["default", "no penalties", "no slack"])
 @settings(max_examples=25)
 @given(st.lists(steps, min_size=1, max_size=10))
@@ -38,6 +39,7 @@ def test_the_promise_holds_for_any_updates(defense, rounds):
         assert set(sets.POISONED) <= set(run.sure)
 
 
+@pytest.mark.slow
 def test_the_promise_holds_for_updates_without_a_plan():
     """Every cell from the whole range of floats, NaN and infinity aside."""
     cell = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -64,6 +66,7 @@ def averaged_success(kind, clients, rounds):
     return sets.success(toys.predict, params, sets.owned().examples, sets.POISONED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("defense", DEFENSES[:2], ids=["default", "no penalties"])
 @pytest.mark.parametrize("kind", ["patient", "majority", "half", "clones"])
 def test_no_patience_moves_the_reference(kind, defense):
@@ -141,6 +144,7 @@ def changed(change):
     return sets.server(whole.take(torch.tensor(kept)))
 
 
+@pytest.mark.slow
 def test_the_promise_holds_for_a_set_that_changes_between_rounds():
     """Grows, shrinks, is marked anew, gets other labels: first margins go with the ids."""
     sure = []

@@ -22,6 +22,7 @@ from datadefense.defenses.datadefense.client_losses import WORST
 from datadefense.defenses.datadefense.detector import Psi
 from datadefense.testing import toy_round, toy_server
 
+pytestmark = pytest.mark.slow
 SHORT = DataDefenseLearned(start_steps=10)
 """For what must be survived, not learned."""
 FLIPPED = "the detector ranked known clean examples above the others"

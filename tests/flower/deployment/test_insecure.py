@@ -22,18 +22,8 @@ def verdicts(line):
     return {one["client"]: one["verdict"] for one in line["clients"]}
 
 
-def test_datadefense_keeps_the_backdoor_out(deployment):
-    ids = deployment.nodes_there(0, 1, 2)
-    outcome = deployment.run("defended", malicious=2, num_server_rounds=2)
-    assert outcome.status == "finished:completed", outcome.log
-    assert sorted(outcome.rounds) == [0, 1, 2]
-    assert all(found["asr_percent"] < 20 for found in outcome.rounds.values()), outcome.rounds
-    assert outcome.rounds[2]["ma_percent"] > outcome.rounds[0]["ma_percent"] > 80
-    for line in outcome.trail:
-        assert verdicts(line) == {ids[0]: "counted", ids[1]: "counted", ids[2]: "excluded"}
-
-
-def test_flowers_fedavg_does_not(deployment):
+def test_flowers_fedavg_lets_the_backdoor_in(deployment):
+    """Which DataDefense keeps out, see `test_secure`."""
     deployment.nodes_there(0, 1, 2)
     outcome = deployment.run("fedavg", defense="flower-fedavg", malicious=2, num_server_rounds=1)
     assert outcome.status == "finished:completed", outcome.log

@@ -2,15 +2,17 @@
 
 import os
 import tomllib
+from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.flower.engine.listening import listening
 from tests.records import record_of
 from tests.runs.quick import quick
 
 pytest.importorskip("flwr")
-from datadefense.runs.presets import experiment
 from typer.testing import CliRunner
 
 from datadefense.cli.app import app
@@ -26,6 +28,8 @@ from datadefense.runs.config import Experiment
 from datadefense.runs.files import CHECKPOINT, SUMMARY, read_rounds
 from datadefense.runs.run import start
 from datadefense.simulation.pool import Pool
+
+HAS_PROC = Path("/proc/net/tcp").exists()
 
 
 def test_the_app_carries_the_whole_experiment(tmp_path):
@@ -65,14 +69,21 @@ def test_a_round_that_is_told_is_heard(scores, attackers):
 
 
 @pytest.mark.slow
-def test_flowers_simulation_gives_the_very_bits_of_our_engine(tmp_path):
+def test_flowers_simulation_gives_the_very_bits_of_our_engine(tmp_path, monkeypatch):
+    """And listens on loopback only: the SuperLink, and every process of Ray."""
     pytest.importorskip("ray", reason="pip install 'datadefense[flower-simulation]'")
-    chosen = experiment("digits-edge", "cpu", {"defense": "datadefense", "rounds": "3"})
+    name, value = "DATADEFENSE_TEST_MARK", uuid4().hex
+    monkeypatch.setenv(name, value)
+    monkeypatch.setenv("RAY_ADDRESS", "192.0.2.1:6379")  # another's cluster is none of ours
+    chosen = quick(defense="datadefense", rounds=3)
     run = start(chosen, tmp_path / "builtin")
     with Pool(run.federation) as pool:
         list(run.rounds(pool))
         run.finish(pool)
-    lines = list(run_app(chosen, tmp_path / "flower", None, workers=2, deployment=None))
+    lines, found = [], set()
+    for line in run_app(chosen, tmp_path / "flower", None, workers=2, deployment=None):
+        lines.append(line)
+        found |= listening(f"{name}={value}") if HAS_PROC else set()
     assert any("round 3/3" in line for line in lines)
     ours, theirs = (load_file(tmp_path / one / CHECKPOINT) for one in ("builtin", "flower"))
     assert ours.keys() == theirs.keys()
@@ -81,6 +92,9 @@ def test_flowers_simulation_gives_the_very_bits_of_our_engine(tmp_path):
     for one, other in zip(run.records, read_rounds(tmp_path / "flower"), strict=True):
         assert (one.weights, one.ma_percent) == (other.weights, other.ma_percent)
     assert (tmp_path / "flower" / SUMMARY).exists()
+    for part in ("flower-superlink", "gcs_server", "raylet", "ray::ClientAppActor"):
+        assert any(part in command for command, _, _ in found) or not HAS_PROC, part
+    assert [one for one in found if not one[1].is_loopback] == []
 
 
 def test_a_superlink_that_is_not_there_is_said(tmp_path):
