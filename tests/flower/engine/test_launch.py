@@ -20,9 +20,9 @@ from datadefense.flower.engine.launch import (
     run_app,
     write_app,
 )
-from datadefense.runs.config import Experiment
+from datadefense.runs.config import parse_toml
+from datadefense.runs.configure import configure
 from datadefense.runs.files import CHECKPOINT, SUMMARY, read_rounds
-from datadefense.runs.presets import experiment
 from datadefense.runs.run import start
 from datadefense.simulation.pool import Pool
 
@@ -32,7 +32,7 @@ def test_the_app_carries_the_whole_experiment(tmp_path):
     folder = write_app(tmp_path / "app", chosen, tmp_path / "out", None)
     project = tomllib.loads((folder / "pyproject.toml").read_text())
     config = project["tool"]["flwr"]["app"]["config"]
-    assert Experiment(**tomllib.loads(config["experiment"])) == chosen
+    assert parse_toml(config["experiment"]) == chosen
     assert config["out"] == str(tmp_path / "out")
     assert project["project"]["dependencies"] == []
 
@@ -57,7 +57,7 @@ def test_a_line_of_the_log_is_shown_as_what_it_is(line, round_):
 @pytest.mark.slow
 def test_flowers_simulation_gives_the_very_bits_of_our_engine(tmp_path):
     pytest.importorskip("ray", reason="pip install 'datadefense[flower-simulation]'")
-    chosen = experiment("digits-edge", "cpu", {"defense": "datadefense", "rounds": "3"})
+    chosen = configure("digits-edge", "cpu", {"defense": "datadefense", "rounds": "3"})
     run = start(chosen, tmp_path / "builtin")
     with Pool(run.federation) as pool:
         list(run.rounds(pool))
@@ -91,7 +91,7 @@ def test_a_superlink_that_is_not_there_is_said(tmp_path):
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_started(tmp_path, words, said):
-    command = ["run", "--setup", "digits-edge", "--out", str(tmp_path / "out"), *words]
+    command = ["run", "--task", "digits-edge", "--out", str(tmp_path / "out"), *words]
     result = CliRunner().invoke(app, command)
     assert result.exit_code != 0
     assert said in str(result.exception)
