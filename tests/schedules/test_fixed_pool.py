@@ -1,4 +1,4 @@
-"""Malicious clients of the federation's own: drawn once, and they attack whenever they are there."""
+"""Malicious clients of the federation's own: drawn once, they attack whenever they are there."""
 
 import pytest
 from hypothesis import given

@@ -69,9 +69,9 @@ def test_what_it_keeps_is_what_was_sent_and_the_models_of_the_round():
         _, progress = play(federation, rounds=rounds, progress=progress)
         models.append(progress.params.clone())
     assert len(progress.attack_state) == 3
-    for index, (sent, start, previous, first) in enumerate(progress.attack_state):
+    for index, (sent, model, previous, first) in enumerate(progress.attack_state):
         assert sent.shape == (2, federation.layout.dim)
-        assert torch.equal(start, models[index])
+        assert torch.equal(model, models[index])
         assert previous is None if index == 0 else torch.equal(previous, models[index - 1])
         assert torch.equal(first, federation.start)
     one, other = progress.attack_state[0][0]
