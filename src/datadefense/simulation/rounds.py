@@ -22,7 +22,7 @@ from datadefense.schedules.base import Participant
 from datadefense.simulation.collusion import Trained, collude
 from datadefense.simulation.executor import Workers
 from datadefense.simulation.federation import Federation
-from datadefense.simulation.jobs import CountJob, TrainJob, context_of
+from datadefense.simulation.jobs import CountJob, SharedBuffers, TrainJob, context_of
 from datadefense.simulation.scores import SCORES
 
 TEST_PART = 1000
@@ -150,7 +150,7 @@ def simulate(
                 server=server,
             )
             clock.add("training", "attack")
-        remembered = _remember(federation, pool, progress, trained)
+        remembered = _remember(federation, progress, trained)
         admission = Gate(federation.layout).screen(
             index,
             sent,
@@ -229,16 +229,18 @@ def _train(
     return Trained(index, people, claims, updates, stand_ins)
 
 
-def _remember(
-    federation: Federation, pool: Workers, progress: Progress[Any], trained: Trained
-) -> Any:
-    """Return what the attack remembers after a round; the same where nobody attacked."""
+def _remember(federation: Federation, progress: Progress[Any], trained: Trained) -> Any:
+    """Return what the attack remembers after a round; the same where nobody attacked.
+
+    What it is shown it may keep: none of it is memory that the next round writes over.
+    """
     rows = [row for row, person in enumerate(trained.people) if person.is_malicious]
     attack, state = federation.attack, progress.attack_state
     if attack is None or not rows:
         return state
     jobs = train_jobs(federation, trained.index, tuple(trained.people), state)
-    context = context_of(jobs[rows[0]], federation, pool.board)
+    models = SharedBuffers(progress.params, progress.previous, trained.updates)
+    context = context_of(jobs[rows[0]], federation, models)
     return attack.remember(state, trained.updates[rows], context)
 
 

@@ -24,7 +24,7 @@ from datadefense.flower.engine.launch import (
     write_app,
 )
 from datadefense.flower.engine.progress import heard_round, told_round
-from datadefense.runs.config import Experiment
+from datadefense.runs.config import parse_toml
 from datadefense.runs.files import CHECKPOINT, SUMMARY, read_rounds
 from datadefense.runs.run import start
 from datadefense.simulation.pool import Pool
@@ -37,7 +37,7 @@ def test_the_app_carries_the_whole_experiment(tmp_path):
     folder = write_app(tmp_path / "app", chosen, tmp_path / "out", None)
     project = tomllib.loads((folder / "pyproject.toml").read_text())
     config = project["tool"]["flwr"]["app"]["config"]
-    assert Experiment(**tomllib.loads(config["experiment"])) == chosen
+    assert parse_toml(config["experiment"]) == chosen
     assert config["out"] == str(tmp_path / "out")
     assert project["project"]["dependencies"] == []
 
@@ -115,7 +115,7 @@ def test_a_superlink_that_is_not_there_is_said(tmp_path):
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_started(tmp_path, words, said):
-    command = ["run", "--setup", "digits-edge", "--out", str(tmp_path / "out"), *words]
+    command = ["run", "--task", "digits-edge", "--out", str(tmp_path / "out"), *words]
     result = CliRunner().invoke(app, command)
     assert result.exit_code != 0
     assert said in str(result.exception)
