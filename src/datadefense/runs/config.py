@@ -5,6 +5,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -16,7 +17,7 @@ from datadefense import attacks, defenses, schedules, tasks
 from datadefense.attacks.base import Attack
 from datadefense.core.defense import Defense
 from datadefense.core.registry import Registry
-from datadefense.core.settings import SettingsError, build, suggest
+from datadefense.core.settings import SettingsError, build, setting_names, suggest
 from datadefense.defense_sets.pinning import digest, read_pinned
 from datadefense.defenses.mean import FedAvg
 from datadefense.runs.parts import Evaluation, FederationSettings, ServerSettings, WarmStart
@@ -238,15 +239,26 @@ def experiment_of(document: Mapping[str, Any]) -> Experiment:
         if named == NONE and part == "attack":
             parts[part] = None
         elif named is not None:
-            parts[part] = build_part(PLUGINS[part].find(str(named)), section, part)
+            parts[part] = build_part(PLUGINS[part].find(str(named)), section, part, str(named))
         elif section:
             raise SettingsError(f"[{part}] has settings but no name")
     return Experiment(**parts, seed=seed, scale=scale)
 
 
-def build_part(cls: type[Any], values: Mapping[str, Any], part: str) -> Any:
+def build_part(cls: type[Any], values: Mapping[str, Any], part: str, name: str = "") -> Any:
     """Make a part of its settings; an error says which part it is about."""
+    with named_errors(cls, part):
+        return build(cls, values, f"{part} {name}".strip())
+
+
+@contextmanager
+def named_errors(cls: type[Any], part: str) -> Iterator[None]:
+    """Name the part in an error about its settings: ``attack.epochs must be >= 1, got 0``."""
     try:
-        return build(cls, values)
+        yield
     except SettingsError as error:
-        raise SettingsError(f"{part}: {error}") from error
+        first = str(error).partition(" ")[0]
+        if first == part or first.startswith(f"{part}."):
+            raise
+        mark = "." if first in setting_names(cls) else ": "
+        raise SettingsError(f"{part}{mark}{error}") from error
