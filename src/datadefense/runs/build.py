@@ -17,10 +17,12 @@ from datadefense.core.rng import derive_seed, generator
 from datadefense.core.server import Server
 from datadefense.core.settings import SettingsError
 from datadefense.data.cache import cache_folder
+from datadefense.data.errors import DataError
 from datadefense.data.partition import by_user, dirichlet, iid
 from datadefense.defense_sets.folder import CLEAN, POISONED
 from datadefense.defense_sets.pinning import folder_set
 from datadefense.defense_sets.suggested_poison import SUGGESTED, with_suggested_poison
+from datadefense.defenses.fltrust import FlTrust
 from datadefense.runs.config import Experiment
 from datadefense.runs.warm_start import Report, warm_start
 from datadefense.simulation.federation import Federation
@@ -109,11 +111,13 @@ def _folder_set(experiment: Experiment, data: TaskData) -> Callable[[Encode], De
     if server.folder is None:
         return None
     brought = folder_set(
-        Path(server.folder),
-        server.digest,
-        data,
-        f"{experiment.name_of('task')} at seed {experiment.seed}",
+        Path(server.folder), server.digest, data, experiment.name_of("task"), experiment.seed
     )
+    if isinstance(experiment.defense, FlTrust) and not bool(brought.source.known_clean.any()):
+        raise DataError(
+            f"{server.folder} cannot be used: {FlTrust.name} learns from known clean examples, "
+            "and none is marked"
+        )
     return brought.defense_set
 
 
