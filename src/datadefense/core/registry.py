@@ -60,7 +60,7 @@ class Registry(Generic[PluginT]):
 
     def create(self, name: str, settings: Mapping[str, object] | None = None) -> PluginT:
         """Make a plug-in by name from settings or their texts, as the command line does."""
-        return build(self.find(name), settings or {})
+        return build(self.find(name), settings or {}, f"{self.kind} {name}")
 
     def name_of(self, plugin: PluginT) -> str:
         """Return the name under which `find` gives the class of a plug-in.

@@ -111,10 +111,7 @@ def _folder_set(experiment: Experiment, data: TaskData) -> Callable[[Encode], De
     if server.folder is None:
         return None
     brought = folder_set(
-        Path(server.folder),
-        server.digest,
-        data,
-        f"{experiment.name_of('task')} at seed {experiment.seed}",
+        Path(server.folder), server.digest, data, experiment.name_of("task"), experiment.seed
     )
     needed = Need.CLEAN_EXAMPLES in experiment.defense.needs
     if needed and not bool(brought.source.known_clean.any()):

@@ -5,6 +5,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -16,7 +17,7 @@ from datadefense import attacks, defenses, schedules, tasks
 from datadefense.attacks.base import Attack
 from datadefense.core.defense import Defense
 from datadefense.core.registry import Registry
-from datadefense.core.settings import SettingsError, build, suggest
+from datadefense.core.settings import SettingsError, build, setting_names, suggest
 from datadefense.defense_sets.pinning import digest, read_pinned
 from datadefense.defenses.mean import FedAvg
 from datadefense.runs.parts import Evaluation, FederationSettings, ServerSettings, WarmStart
@@ -261,16 +262,25 @@ def experiment_of(document: Mapping[str, Any]) -> Experiment:
 def build_plugin(part: str, name: str, values: Mapping[str, Any]) -> Any:
     """Make a plug-in of its name and settings; a defense may be composed."""
     if part != "defense":
-        return build_part(PLUGINS[part].find(name), values, part)
-    try:
+        return build_part(PLUGINS[part].find(name), values, part, name)
+    with named_errors(list(defenses.settings_of(defenses.create(name))), part):
         return defenses.create(name, values)
-    except SettingsError as error:
-        raise SettingsError(f"{part}: {error}") from error
 
 
-def build_part(cls: type[Any], values: Mapping[str, Any], part: str) -> Any:
+def build_part(cls: type[Any], values: Mapping[str, Any], part: str, name: str = "") -> Any:
     """Make a part of its settings; an error says which part it is about."""
+    with named_errors(setting_names(cls), part):
+        return build(cls, values, f"{part} {name}".strip())
+
+
+@contextmanager
+def named_errors(names: Sequence[str], part: str) -> Iterator[None]:
+    """Name the part in an error about its settings: ``attack.epochs must be >= 1, got 0``."""
     try:
-        return build(cls, values)
+        yield
     except SettingsError as error:
-        raise SettingsError(f"{part}: {error}") from error
+        first = str(error).partition(" ")[0]
+        if first == part or first.startswith(f"{part}."):
+            raise
+        mark = "." if first in names else ": "
+        raise SettingsError(f"{part}{mark}{error}") from error

@@ -62,6 +62,9 @@ class EmnistArdis(Task):
     name: ClassVar[str] = "emnist-ardis"
     presets: ClassVar[Mapping[Scale, Preset]] = {"cpu": CPU, "paper": PAPER}
 
+    def __post_init__(self) -> None:
+        self._held()
+
     def load(self, folder: Path | None, seed: int) -> TaskData:
         """Read the digits and the sevens."""
         pictures = Pictures.of(self.dataset, folder)
@@ -70,7 +73,7 @@ class EmnistArdis(Task):
             Normalised(mnist_net(10), DIGIT_MEAN, DIGIT_DEVIATION),
             pictures,
             self._sevens(folder, draw),
-            Held(self.attack_clean, self.attack_poison, self.overlap, self.second_backdoor),
+            self._held(),
             draw=draw,
             seed=seed,
             augment=False,
@@ -84,3 +87,6 @@ class EmnistArdis(Task):
         strange = strange[torch.randperm(len(strange), generator=draw)]
         half = self.attack_poison + (len(strange) - self.attack_poison) // 2
         return edge_case(strange[:half], strange[half:], ONE, sources=(SEVEN,))
+
+    def _held(self) -> Held:
+        return Held(self.attack_clean, self.attack_poison, self.overlap, self.second_backdoor)

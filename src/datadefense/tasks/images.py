@@ -15,7 +15,7 @@ from datadefense.attacks.pools import Overlap, PoolSizes, split_pools
 from datadefense.attacks.trigger_patch import TriggerPatch, stamp_randomly
 from datadefense.core.examples import Examples
 from datadefense.core.rng import generator
-from datadefense.core.settings import check_float, check_int
+from datadefense.core.settings import check_int
 from datadefense.data.catalog import load_images
 from datadefense.tasks.augment import crop_and_flip
 from datadefense.tasks.base import Aim, Preset, Scale, SecondBackdoor, TaskData, split_examples
@@ -141,7 +141,6 @@ def stamped_images(
 
 def cifar_model(classes: int, width: float) -> nn.Module:
     """Return a VGG-9 that takes pixels."""
-    check_float("width", width, above=0)
     return Normalised(vgg9(classes, width), CIFAR_MEAN, CIFAR_DEVIATION)
 
 
