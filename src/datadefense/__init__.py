@@ -9,6 +9,10 @@ import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from datadefense.attacks.base import Attack as Attack
+    from datadefense.attacks.base import AttackContext as AttackContext
+    from datadefense.attacks.base import AttackerData as AttackerData
+    from datadefense.attacks.base import Threat as Threat
     from datadefense.core.defend import defend as defend
     from datadefense.core.defense import Combined as Combined
     from datadefense.core.defense import Defense as Defense
@@ -32,26 +36,38 @@ if TYPE_CHECKING:
     from datadefense.defenses import available as available
     from datadefense.defenses import create as create
     from datadefense.kernels.spill import Spill as Spill
+    from datadefense.schedules.base import Schedule as Schedule
+    from datadefense.tasks.base import Task as Task
+    from datadefense.tasks.base import TaskData as TaskData
+    from datadefense.tasks.own import OwnTask as OwnTask
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "DEFENSES": "datadefense.defenses",
     "Admission": "datadefense.core.gate",
     "Aggregate": "datadefense.core.round",
+    "Attack": "datadefense.attacks.base",
+    "AttackContext": "datadefense.attacks.base",
+    "AttackerData": "datadefense.attacks.base",
     "Combined": "datadefense.core.defense",
+    "DEFENSES": "datadefense.defenses",
     "Defense": "datadefense.core.defense",
     "DefenseSet": "datadefense.core.defense_set",
     "Examples": "datadefense.core.examples",
     "Gate": "datadefense.core.gate",
     "Layout": "datadefense.core.predictor",
+    "OwnTask": "datadefense.tasks.own",
     "Promise": "datadefense.core.defense",
     "Rejection": "datadefense.core.gate",
     "Round": "datadefense.core.round",
     "Rule": "datadefense.core.defense",
+    "Schedule": "datadefense.schedules.base",
     "Server": "datadefense.core.server",
     "Spill": "datadefense.kernels.spill",
     "Submission": "datadefense.core.gate",
+    "Task": "datadefense.tasks.base",
+    "TaskData": "datadefense.tasks.base",
+    "Threat": "datadefense.attacks.base",
     "available": "datadefense.defenses",
     "create": "datadefense.defenses",
     "defend": "datadefense.core.defend",
@@ -64,19 +80,27 @@ __all__ = [
     "DEFENSES",
     "Admission",
     "Aggregate",
+    "Attack",
+    "AttackContext",
+    "AttackerData",
     "Combined",
     "Defense",
     "DefenseSet",
     "Examples",
     "Gate",
     "Layout",
+    "OwnTask",
     "Promise",
     "Rejection",
     "Round",
     "Rule",
+    "Schedule",
     "Server",
     "Spill",
     "Submission",
+    "Task",
+    "TaskData",
+    "Threat",
     "__version__",
     "available",
     "create",

@@ -15,6 +15,7 @@ import tomli_w
 from datadefense import attacks, defenses, schedules, tasks
 from datadefense.attacks.base import Attack
 from datadefense.core.defense import Defense
+from datadefense.core.prototype import USUAL
 from datadefense.core.registry import Registry
 from datadefense.core.settings import SettingsError, build, suggest
 from datadefense.defense_sets.pinning import digest, read_pinned
@@ -171,6 +172,8 @@ def _changes(part: Any) -> dict[str, Any]:
 
 
 def _default(setting: "dataclasses.Field[Any]") -> Any:
+    if USUAL in setting.metadata:
+        return setting.metadata[USUAL]
     if setting.default_factory is not dataclasses.MISSING:
         return setting.default_factory()
     return setting.default
