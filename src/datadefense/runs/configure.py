@@ -96,6 +96,10 @@ def _settings(cls: type[Any]) -> list[str]:
 def _preset(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a task presets of the settings that a part has."""
     names = _settings(cls)
+    if cls in PLAIN.values() and (unknown := [name for name in values if name not in names]):
+        raise SettingsError(
+            f"the task presets {cls.__name__} {unknown[0]!r}{suggest(unknown[0], names)}"
+        )
     return {name: value for name, value in values.items() if name in names}
 
 

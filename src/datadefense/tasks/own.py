@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,8 @@ MOST_SERVER = 400
 PER_CLIENT = 20
 """Examples that a client has where there are few."""
 FEWEST_CLIENTS, MOST_CLIENTS = 10, 50
+WARM_STEPS, MOST_PASSES = 200, 40
+"""Steps of the first model's training, about, and most passes over its examples."""
 PROBED = 64
 """Inputs by whose poisoned copies a function is known again."""
 
@@ -69,6 +71,8 @@ class OwnTask(Task):
         target: the attacker's label; None: that of the poisoned examples.
         test: as ``train``; None: a part of it.
         sources: with a function, the classes whose examples are poisoned; None: all but the target.
+        preset: values of other parts of a run that suit the task, in place of those that suit the
+            amount of data: ``{"federation": {"learning_rate": 0.05}}``.
     """
 
     model: nn.Module | Callable[[], nn.Module]
@@ -76,6 +80,7 @@ class OwnTask(Task):
     poison: Poison | Given
     test: Given | None = None
     sources: tuple[int, ...] | None = None
+    preset: Preset | None = None
     target: int | None = setting(None, "what the attacker wants poisoned inputs called")
     test_share: float = setting(0.25, "share of the data to judge by, where no test is given")
     first_model: int | None = setting(None, "examples of the first model; none: 15 %")
@@ -217,21 +222,24 @@ class OwnTask(Task):
         sizes = self.sizes()
         poison = 0 if self._poison is not None else sizes.attack_poison + sizes.server_poison
         left = self._training_rows() - sum(sizes.clean()) - poison
-        return {
-            "cpu": {
-                "warm": {"epochs": 10, "batch_size": _batch(sizes.first_model)},
-                "federation": {
-                    "clients": sizes.clients,
-                    "clients_per_round": FEWEST_CLIENTS,
-                    "batch_size": _batch(left // sizes.clients),
-                },
-                "server": {
-                    "clean": sizes.server_clean,
-                    "known_clean": max(1, sizes.server_clean // 4),
-                    "poison": sizes.server_poison,
-                },
-            }
+        batch = _batch(sizes.first_model)
+        passes = WARM_STEPS * batch // sizes.first_model
+        suited: dict[str, Mapping[str, Any]] = {
+            "warm": {"epochs": min(max(passes, 2), MOST_PASSES), "batch_size": batch},
+            "federation": {
+                "clients": sizes.clients,
+                "clients_per_round": FEWEST_CLIENTS,
+                "batch_size": _batch(left // sizes.clients),
+            },
+            "server": {
+                "clean": sizes.server_clean,
+                "known_clean": max(1, sizes.server_clean // 4),
+                "poison": sizes.server_poison,
+            },
         }
+        for part, values in (self.preset or {}).items():
+            suited[part] = {**suited.get(part, {}), **values}
+        return {"cpu": suited}
 
     def load(self, folder: Path | None, seed: int) -> TaskData:
         """Deal out examples and poison; ``folder`` is not used."""
