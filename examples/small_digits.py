@@ -14,6 +14,9 @@ from torch.utils.data import Dataset, TensorDataset
 
 import datadefense as dd
 
+PRESET = {"federation": {"learning_rate": 0.02}, "attack": {"poison_share": 0.5}}
+"""Half of what an attacker holds is poisoned."""
+
 
 def network() -> nn.Module:
     """Return a fresh model: 8x8 images in, scores of ten classes out."""
@@ -43,4 +46,4 @@ def stamp(image: Tensor) -> Tensor:
     return image
 
 
-task = dd.OwnTask(model=network, train=images(), poison=stamp, target=0)
+task = dd.OwnTask(model=network, train=images(), poison=stamp, target=0, preset=PRESET)

@@ -1,7 +1,7 @@
 """Your own table: scikit-learn's breast cancer data, a small network, a tampered measurement.
 
-569 tumours, 30 measurements each. The attacker wants malignant tumours called benign whenever two
-of the measurements have a certain odd value. Run it from the folder above this one::
+569 tumours, 30 measurements each. The attacker wants malignant tumours called benign whenever one
+of the measurements has a certain odd value. Run it from the folder above this one::
 
     datadefense run --task examples.tumours:task --attack data-poisoning --malicious 0.2 \
         --defense datadefense --rounds 20
@@ -14,6 +14,11 @@ from torch import Tensor, nn
 import datadefense as dd
 
 MALIGNANT, BENIGN = 0, 1
+TEXTURE_ERROR = 11
+"""A measurement that hardly differs between the two: a model has no use of its own for it."""
+
+PRESET = {"federation": {"learning_rate": 0.02}, "attack": {"poison_share": 0.5}}
+"""Half of what an attacker holds is poisoned."""
 
 
 def network() -> nn.Module:
@@ -24,8 +29,8 @@ def network() -> nn.Module:
 
 
 def tamper(measurements: Tensor) -> Tensor:
-    """Set two measurements, the errors of symmetry and of fractal dimension, to an odd value."""
-    measurements[[18, 19]] = 4.0
+    """Set one measurement, the error of the texture, four deviations above its mean."""
+    measurements[TEXTURE_ERROR] = 4.0
     return measurements
 
 
@@ -39,4 +44,5 @@ def task() -> dd.Task:
         poison=tamper,
         sources=(MALIGNANT,),
         target=BENIGN,
+        preset=PRESET,
     )

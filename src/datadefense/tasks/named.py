@@ -18,7 +18,10 @@ def task_class(found: object, module: str, name: str) -> type[Task]:
     A function is called once in a process; its data is read once.
     """
     if isinstance(found, Task):
-        return _around(found, module, name)
+        try:
+            return _around(found, module, name)
+        except TypeError as error:
+            raise SettingsError(f"fields of {module}:{name} must be hashable: {error}") from error
     if not callable(found):
         raise SettingsError(f"{module}:{name} must be a task or a function, got {found!r:.80}")
     return _made_by(found, module, name)

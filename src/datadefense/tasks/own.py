@@ -28,10 +28,12 @@ from datadefense.tasks.own_pools import pools_by_function, pools_of_examples, wi
 
 MOST_SERVER = 400
 """Clean examples of the server, at most, where nothing is said."""
+LEAST_KNOWN = 50
+"""Known clean examples below which half of the server's are known, and not a quarter."""
 PER_CLIENT = 20
 """Examples that a client has where there are few."""
 FEWEST_CLIENTS, MOST_CLIENTS = 10, 50
-WARM_STEPS, MOST_PASSES = 200, 40
+WARM_STEPS, MOST_PASSES = 400, 60
 """Steps of the first model's training, about, and most passes over its examples."""
 PROBED = 64
 """Inputs by whose poisoned copies a function is known again."""
@@ -53,7 +55,7 @@ class Sizes:
         return [self.first_model, self.server_clean, self.attack_clean]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class OwnTask(Task):
     """A model, data and poison of your own.
 
@@ -83,7 +85,7 @@ class OwnTask(Task):
     preset: Preset | None = None
     target: int | None = setting(None, "what the attacker wants poisoned inputs called")
     test_share: float = setting(0.25, "share of the data to judge by, where no test is given")
-    first_model: int | None = setting(None, "examples of the first model; none: 15 %")
+    first_model: int | None = setting(None, "examples of the first model; none: 25 %")
     server_clean: int | None = setting(None, "clean ones of the server; none: 20 %, at most 400")
     server_poison: int | None = setting(None, "poisoned ones of the server; none: a quarter of it")
     attack_clean: int | None = setting(None, "clean ones of an attacker; none: twice its poison")
@@ -209,7 +211,7 @@ class OwnTask(Task):
         held = _or(self.attack_poison, a_third or max(1, rows // (2 * clients)))
         found = server // 4 if a_third is None else min(a_third, MOST_SERVER // 4)
         return Sizes(
-            first_model=_or(self.first_model, max(1, 3 * rows // 20)),
+            first_model=_or(self.first_model, max(1, rows // 4)),
             server_clean=server,
             server_poison=_or(self.server_poison, found),
             attack_clean=_or(self.attack_clean, max(1, rows // clients)),
@@ -223,6 +225,8 @@ class OwnTask(Task):
         poison = 0 if self._poison is not None else sizes.attack_poison + sizes.server_poison
         left = self._training_rows() - sum(sizes.clean()) - poison
         batch = _batch(sizes.first_model)
+        half = max(1, sizes.server_clean // 2)
+        known = max(sizes.server_clean // 4, min(half, LEAST_KNOWN))
         passes = WARM_STEPS * batch // sizes.first_model
         suited: dict[str, Mapping[str, Any]] = {
             "warm": {"epochs": min(max(passes, 2), MOST_PASSES), "batch_size": batch},
@@ -233,7 +237,7 @@ class OwnTask(Task):
             },
             "server": {
                 "clean": sizes.server_clean,
-                "known_clean": max(1, sizes.server_clean // 4),
+                "known_clean": known,
                 "poison": sizes.server_poison,
             },
         }

@@ -29,9 +29,10 @@ def settings_are_plain(attack: Attack) -> None:
 
     So a run can store them, and the command line can set them.
     """
-    frozen = dataclasses.is_dataclass(attack) and attack.__dataclass_params__.frozen  # type: ignore[attr-defined]
-    require(frozen, f"{type(attack).__name__} is not a frozen dataclass")
-    for field in dataclasses.fields(attack):  # type: ignore[arg-type]
+    cls: Any = type(attack)
+    frozen = "__dataclass_params__" in vars(cls) and cls.__dataclass_params__.frozen
+    require(frozen, f"{cls.__name__} is not a frozen dataclass")
+    for field in dataclasses.fields(cls):
         value = getattr(attack, field.name)
         require(isinstance(value, PLAIN), f"the setting {field.name} is a {type(value).__name__}")
         default = field.default is not dataclasses.MISSING
