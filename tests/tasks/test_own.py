@@ -189,7 +189,7 @@ def test_too_little_poison_is_refused():
         own(sources=(2,), attack_poison=80).load(None, 0)
 
 
-MODULE = '''
+MODULE = """
 import torch
 from torch import nn
 import datadefense as dd
@@ -213,7 +213,7 @@ three = 3
 
 def fails():
     raise KeyError("no such file")
-'''
+"""
 QUICK = {
     "attack": "data-poisoning",
     "malicious": "0.2",

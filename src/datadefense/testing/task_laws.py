@@ -54,9 +54,12 @@ def no_part_is_empty(loaded: Loaded) -> None:
 
 
 def module_takes_the_inputs(loaded: Loaded) -> None:
-    """The model gives a score for each class, finite, and has a dense layer and a parameter."""
+    """The model gives a finite score for each class, and has parameters and a dense layer."""
     data = loaded.data
-    require(Layout.of_module(data.module).dim >= 1, "the model has no parameter")
+    try:
+        Layout.of_module(data.module)
+    except ValueError as error:
+        raise BrokenLawError(f"the model cannot be a vector: {error}") from error
     for name, part in parts_of(data).items():
         try:
             found = scores(data, part)
