@@ -1,6 +1,8 @@
 """The code in documents runs, and the files that documents link to exist."""
 
+import importlib
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,3 +64,22 @@ def test_what_the_paper_has_is_where_the_table_says(path, names):
 def test_the_table_has_every_equation():
     text = (ROOT / "docs" / "paper-to-code.md").read_text()
     assert re.findall(r"\*\*Eq\. (\d+)\*\*", text) == [str(number) for number in range(1, 12)]
+
+
+PLUGIN_PAGES = [ROOT / "docs" / "plugins" / f"{name}.md" for name in ("task", "attack", "schedule")]
+
+
+@pytest.mark.parametrize("page", PLUGIN_PAGES, ids=lambda path: path.name)
+def test_the_plugin_of_a_page_runs(page, tmp_path, monkeypatch):
+    """Each page's code is a module; it runs, checks itself, and its example has <= 30 lines."""
+    monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    name = f"page_{page.stem}"
+    (tmp_path / f"{name}.py").write_text("\n".join(blocks))
+    for block in blocks:
+        code = [line for line in block.splitlines() if line and "import" not in line.split()[:3]]
+        assert len(code) <= 30, block
+    module = importlib.import_module(name)
+    assert module
+    sys.modules.pop(name)

@@ -1,3 +1,7 @@
+from .attacks.base import Attack as Attack
+from .attacks.base import AttackContext as AttackContext
+from .attacks.base import AttackerData as AttackerData
+from .attacks.base import Threat as Threat
 from .core.buffers import UnhandledBuffersError as UnhandledBuffersError
 from .core.defend import Defended as Defended
 from .core.defend import defend as defend
@@ -48,5 +52,9 @@ from .defenses import settings_of as settings_of
 from .guard import Guard as Guard
 from .guard import GuardResult as GuardResult
 from .kernels.spill import Spill as Spill
+from .schedules.base import Schedule as Schedule
+from .tasks.base import Task as Task
+from .tasks.base import TaskData as TaskData
+from .tasks.own import OwnTask as OwnTask
 
 __version__: str

@@ -1,12 +1,14 @@
 """A registry: the plug-ins of one kind by name, ours, installed ones and ``module:Class``."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 from operator import attrgetter
 from typing import Generic, TypeVar
+
+import torch
 
 from datadefense.core.settings import SettingsError, build, suggest
 
@@ -23,12 +25,15 @@ class Registry(Generic[PluginT]):
         base: the class that each of them has among its bases.
         group: the entry point group in which other packages name theirs.
         ours: the plug-ins of this package.
+        class_for: ``class_for(found, module, name)`` returns the class that an instance, or a
+            function that makes one, stands for; None: only classes can be named.
     """
 
     kind: str
     base: type[PluginT]
     group: str
     ours: Mapping[str, type[PluginT]]
+    class_for: Callable[[object, str, str], type[PluginT]] | None = None
 
     def available(self) -> dict[str, type[PluginT]]:
         """Return our plug-ins and, behind them, those of installed packages.
@@ -42,7 +47,7 @@ class Registry(Generic[PluginT]):
                 logger.warning("%s: the name %r is taken; left out", entry.value, entry.name)
                 continue
             try:
-                found[entry.name] = self._checked(entry.load(), entry.value)
+                found[entry.name] = self._class(entry.load(), entry.value)
             except Exception as error:
                 logger.warning("%s: cannot be loaded (%s); left out", entry.value, error)
         return {**self.ours, **dict(sorted(found.items()))}
@@ -81,19 +86,30 @@ class Registry(Generic[PluginT]):
         return iter(self.available())
 
     def _imported(self, name: str) -> type[PluginT]:
-        """Import a class that is named by its module, for one that is not installed."""
-        module, _, kind = name.partition(":")
+        """Import what is named by its module, for one that is not installed.
+
+        torch's randomness is seeded meanwhile: a model that is made at import has the same values
+        in every process.
+        """
+        module, _, attribute = name.partition(":")
         try:
-            found = attrgetter(kind)(import_module(module))
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(0)
+                found = attrgetter(attribute)(import_module(module))
         except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as error:
             raise SettingsError(f"cannot import the {self.kind} {name!r}: {error}") from error
-        return self._checked(found, name)
+        return self._class(found, name)
 
-    def _checked(self, found: object, name: str) -> type[PluginT]:
-        """Return what was found under a name, which must be a class of this kind."""
-        if not (isinstance(found, type) and issubclass(found, self.base)):
-            raise SettingsError(f"{name!r} must be a class of {self.kind}s, got {found!r}")
-        return found
+    def _class(self, found: object, name: str) -> type[PluginT]:
+        """Return the class that an imported thing is, or that it stands for."""
+        if isinstance(found, type):
+            if issubclass(found, self.base):
+                return found
+        elif self.class_for is not None and (isinstance(found, self.base) or callable(found)):
+            module, _, attribute = name.partition(":")
+            return self.class_for(found, module, attribute)
+        wanted = "a class" if self.class_for is None else "a class, an instance or a function"
+        raise SettingsError(f"{name!r} must be {wanted} of {self.kind}s, got {found!r}")
 
 
 def about(plugin: type[object]) -> str:

@@ -16,6 +16,7 @@ import tomli_w
 from datadefense import attacks, defenses, schedules, tasks
 from datadefense.attacks.base import Attack
 from datadefense.core.defense import Defense
+from datadefense.core.prototype import USUAL
 from datadefense.core.registry import Registry
 from datadefense.core.settings import SettingsError, build, setting_names, suggest
 from datadefense.defense_sets.pinning import digest, read_pinned
@@ -186,13 +187,15 @@ def default_settings(part: Any) -> dict[str, Any]:
     if isinstance(part, Defense):
         return defenses.settings_of(defenses.create(defenses.name_of(part)))
     fields = dataclasses.fields(part) if dataclasses.is_dataclass(part) else ()
-    return {
-        setting.name: setting.default_factory()
-        if setting.default_factory is not dataclasses.MISSING
-        else setting.default
-        for setting in fields
-        if setting.init
-    }
+    return {setting.name: _default(setting) for setting in fields if setting.init}
+
+
+def _default(setting: "dataclasses.Field[Any]") -> Any:
+    if USUAL in setting.metadata:
+        return setting.metadata[USUAL]
+    if setting.default_factory is not dataclasses.MISSING:
+        return setting.default_factory()
+    return setting.default
 
 
 def write_toml(experiment: Experiment) -> str:

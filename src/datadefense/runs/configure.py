@@ -4,7 +4,13 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from datadefense.core.settings import SettingsError, check_choice, check_float, setting_names
+from datadefense.core.settings import (
+    SettingsError,
+    check_choice,
+    check_float,
+    setting_names,
+    suggest,
+)
 from datadefense.defenses import create
 from datadefense.runs.config import (
     NONE,
@@ -48,7 +54,9 @@ def configure(task: str, scale: str, changes: Mapping[str, str]) -> Experiment:
             names[part] = setting_names(PLUGINS[part].find(name))
     presets = PLUGINS["task"].find(task).presets
     check_choice("scale", scale, presets)
-    parts = {part: _preset(known, presets[scale].get(part, {})) for part, known in names.items()}
+    parts = {
+        part: _preset(part, known, presets[scale].get(part, {})) for part, known in names.items()
+    }
     placed = _placed(left, names, chosen)
     if share is not None:
         if "share" in placed.get("schedule", {}):
@@ -113,8 +121,17 @@ def _whole(text: str) -> int:
         raise SettingsError(f"seed must be an integer, got {text!r}") from error
 
 
-def _preset(names: list[str], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a task presets of the settings that a part has."""
+def _preset(part: str, names: list[str], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a task presets of the settings that a part has.
+
+    What it presets for an attack or a schedule is for those that have the setting; of any other
+    part it must be a setting.
+    """
+    fixed = part in PLAIN or part == "task"
+    if fixed and (unknown := [name for name in values if name not in names]):
+        raise SettingsError(
+            f"the task presets {part}.{unknown[0]}, which is no setting{suggest(unknown[0], names)}"
+        )
     return {name: value for name, value in values.items() if name in names}
 
 
