@@ -6,7 +6,6 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
-from datadefense.attacks.schedule import Never
 from tests.flower.fake_grid import FakeGrid, model_in, record, shifted
 from tests.simulation.tiny import tiny_federation
 
@@ -15,6 +14,7 @@ from datadefense.core.defend import model_to_send
 from datadefense.defenses import FedAvg
 from datadefense.flower import DefendedStrategy
 from datadefense.preaggregators import Clip
+from datadefense.schedules import Never
 from datadefense.simulation.pool import Pool
 from datadefense.simulation.rounds import begin, simulate
 from datadefense.testing import BrokenLawError, check_defense, toy_round, toy_server

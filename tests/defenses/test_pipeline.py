@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.strategies import rounds
 
 from datadefense import Need, Promise, Server, create
-from datadefense.core.outcomes import verdicts
+from datadefense.core.outcomes import outcomes_of
 from datadefense.core.preaggregator import PreAggregator, Prepared
 from datadefense.core.settings import SettingsError
 from datadefense.defenses import FedAvg, Krum, Median, Pipeline
@@ -103,9 +103,9 @@ def test_evidence_and_report_say_whose_they_are():
     result = defense.aggregate(defense.init(server, round.global_params), round, server)
     assert list(result.evidence) == ["clip.norm", "clip.scale", "score"]
     assert result.report == {"clip.norm_bound": 0.1}
-    words = verdicts(result, round)
-    assert sum(word.startswith("clipped to") for word in words) == 1
-    assert words.count("excluded") == 8
+    outcomes = outcomes_of(result, round, ())
+    assert [outcome.verdict for outcome in outcomes].count("excluded") == 8
+    assert all(outcome.reason for outcome in outcomes if outcome.verdict == "excluded")
     defense = create("clip+nnm+krum+fedadam")
     result = defense.aggregate(defense.init(server, round.global_params), round, server)
     assert list(result.evidence) == ["clip.norm", "clip.scale", "nnm.rows", "mixed.score"]
