@@ -9,7 +9,8 @@ import torch
 
 from datadefense import DefenseSet, Examples
 from datadefense.defense_sets.preview import gallery_of, write_gallery
-from datadefense.runs.config import Experiment, write_toml
+from datadefense.runs.config import write_toml
+from datadefense.runs.configure import configure
 from datadefense.simulation.rounds import RoundRecord
 
 HOSTILE = '"><img src=x onerror="document.body.id=1"></script><script>alert(1)//'
@@ -117,13 +118,14 @@ def write_run(
     records = records_of(size, defense=defense, hostile=hostile)
     lines = (json.dumps(dataclasses.asdict(record)) + "\n" for record in records)
     (folder / "rounds.jsonl").write_text("".join(lines))
-    configured = Experiment(
-        defense=defense,
-        rounds=size.rounds,
-        clients=1000,
-        clients_per_round=size.clients,
-        evaluate_every=size.evaluate_every,
-    )
+    changes = {
+        "defense": defense,
+        "rounds": size.rounds,
+        "clients": 1000,
+        "clients_per_round": size.clients,
+        "evaluate_every": size.evaluate_every,
+    }
+    configured = configure("digits-edge", "cpu", {key: str(value) for key, value in changes.items()})
     (folder / "config.toml").write_text(write_toml(configured))
     (folder / "floor.json").write_text('{"asr_percent": 3.0, "ma_percent": 89.9}')
     if defense == "datadefense":
