@@ -157,7 +157,9 @@ def test_the_real_southwest():
     assert rows_seen_in(test, train).tolist() == [140, 141, 142, 143]
     pools = split_pools(attack_set, PoolSizes(100, 100), generator(0, "pools"))
     assert (len(pools.attacker), len(pools.defense), len(pools.test)) == (100, 100, 192)
-    released = split_pools(attack_set, PoolSizes(100, 100), generator(0, "pools"), overlap="authors")
+    released = split_pools(
+        attack_set, PoolSizes(100, 100), generator(0, "pools"), overlap="authors"
+    )
     assert len(released.test) == 196
 
 

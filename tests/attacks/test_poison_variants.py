@@ -135,7 +135,9 @@ def test_a_task_without_a_trigger_says_which_looks_it_has(task, view):
 @pytest.mark.parametrize("view", ["recoloured", "larger", "corner"])
 @pytest.mark.usefixtures("no_data")
 def test_nobody_else_notices(view):
-    one, two = (dealt("cifar10-trigger", which, **{"server.poison": 10}) for which in ("same", view))
+    one, two = (
+        dealt("cifar10-trigger", which, **{"server.poison": 10}) for which in ("same", view)
+    )
     assert len(one.server_poison) == len(two.server_poison) == 10
     assert not set(content_keys(one.server_poison.inputs)) & set(
         content_keys(two.server_poison.inputs)

@@ -40,9 +40,7 @@ def foreign(data):
 
 def true_labels(data, inputs):
     """What the warm start calls each of the inputs; all of them must be there."""
-    known = dict(
-        zip(content_keys(data.warm.inputs), data.warm.labels.tolist(), strict=True)
-    )
+    known = dict(zip(content_keys(data.warm.inputs), data.warm.labels.tolist(), strict=True))
     return [known[key] for key in content_keys(inputs)]
 
 

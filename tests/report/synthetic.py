@@ -125,7 +125,9 @@ def write_run(
         "clients_per_round": size.clients,
         "evaluate_every": size.evaluate_every,
     }
-    configured = configure("digits-edge", "cpu", {key: str(value) for key, value in changes.items()})
+    configured = configure(
+        "digits-edge", "cpu", {key: str(value) for key, value in changes.items()}
+    )
     (folder / "config.toml").write_text(write_toml(configured))
     (folder / "floor.json").write_text('{"asr_percent": 3.0, "ma_percent": 89.9}')
     if defense == "datadefense":

@@ -16,12 +16,12 @@ def check_trigger(data, size):
     assert len(data.originals) == 2 * count
     assert set(content_keys(data.originals)) <= set(content_keys(data.warm.inputs))
     pixels = changed(poison.inputs, data.originals[:count])
-    assert 0 < int(pixels.min())
+    assert int(pixels.min()) > 0
     assert int(pixels.max()) <= size**2
     assert len(data.attacker.parts) == 4
     for part in data.attacker.parts:
         assert torch.equal(part.labels, poison.labels)
         pixels = changed(part.inputs, data.originals[count:])
-        assert 0 < int(pixels.min())
+        assert int(pixels.min()) > 0
         assert int(pixels.max()) <= (size // 2) ** 2
     assert set(data.variants) == {"recoloured", "larger", "corner"}

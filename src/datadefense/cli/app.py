@@ -22,7 +22,7 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="See, verify and convert data sets.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
-list_app = typer.Typer(help="Show what there is to choose from.", no_args_is_help=True)
+list_app = typer.Typer(help="Show what there is to choose from.")
 app.add_typer(list_app, name="list")
 app.add_typer(set_app, name="defense-set")
 app.add_typer(flower_app, name="flower")
@@ -91,10 +91,12 @@ def run(
     rounds: Annotated[int | None, typer.Option(help="Rounds of the federation.")] = None,
     defense_set: Annotated[
         Path | None,
-        typer.Option(help="Folder of the server's defense set (default: one from the setup)."),
+        typer.Option(help="Folder of the server's defense set (default: the task's own)."),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Root of all randomness (default: 0).")] = None,
-    scale: Annotated[str, typer.Option(help="cpu (reduced) or paper.")] = "cpu",
+    scale: Annotated[
+        str | None, typer.Option(help="cpu (reduced) or paper (default: cpu).")
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(help="Processes that train clients (default: one a core).")
     ] = None,
@@ -299,6 +301,13 @@ def data_import(
     import_files(name, source, target)
 
 
+@list_app.callback(invoke_without_command=True)
+def list_all(context: typer.Context) -> None:
+    """Show what there is to choose from."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
 @list_app.command("tasks")
 @list_app.command("setups", hidden=True)
 def list_tasks() -> None:
@@ -326,15 +335,19 @@ def list_schedules() -> None:
 
 @list_app.command("settings")
 def list_settings(
-    task: Annotated[str, typer.Option(help="Task of the run.")] = "digits-edge",
+    task: Annotated[
+        str, typer.Option("--task", "--setup", help="Task of the run.")
+    ] = "digits-edge",
     attack: Annotated[str | None, typer.Option(help="Attack of the run.")] = None,
     defense: Annotated[str | None, typer.Option(help="Defense of the run.")] = None,
     schedule: Annotated[str | None, typer.Option(help="Schedule of the run.")] = None,
+    scale: Annotated[str, typer.Option(help="cpu (reduced) or paper.")] = "cpu",
 ) -> None:
     """Show every setting of a run by its key, with its value and what it is."""
     from datadefense.cli.listing import print_settings
 
-    print_settings(task, attack, defense, schedule)
+    chosen = {"attack": attack, "defense": defense, "schedule": schedule}
+    print_settings(task, scale, {k: name for k, name in chosen.items() if name is not None})
 
 
 @list_app.command("defenses")

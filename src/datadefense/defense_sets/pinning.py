@@ -52,9 +52,7 @@ def digest(source: DefenseSetSource) -> str:
     return hashed.hexdigest()[:16]
 
 
-def folder_set(
-    folder: Path, digest: str | None, data: TaskData, task: str, seed: int
-) -> FolderSet:
+def folder_set(folder: Path, digest: str | None, data: TaskData, task: str, seed: int) -> FolderSet:
     """Return the defense set of a folder, with inputs as the task's model takes them.
 
     What ``datadefense defense-set check`` calls an error is one here, and its warnings are logged.

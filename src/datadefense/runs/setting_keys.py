@@ -21,9 +21,7 @@ OTHER_WORDS = {
 """Words that a setting had before, where its name today is not near."""
 
 
-def place(
-    key: str, classes: Mapping[str, type[Any]], chosen: Mapping[str, str]
-) -> tuple[str, str]:
+def place(key: str, classes: Mapping[str, type[Any]], chosen: Mapping[str, str]) -> tuple[str, str]:
     """Return the part and the setting that a key names.
 
     Args:
