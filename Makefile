@@ -12,10 +12,10 @@ demo: $(VENV)/.installed-demo  ## Attack a federation and show what each defense
 	$(BIN)/datadefense demo
 
 test: check  ## Linters, types, layers and all tests
-	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal
+	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal $(COVERAGE)
 
-coverage: check  ## The same, with a floor on branch coverage; tests take half as long again
-	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal --cov --cov-report=term:skip-covered
+coverage:  ## The same, with a floor on branch coverage; tests take half as long again
+	$(MAKE) test COVERAGE="--cov --cov-report=term:skip-covered"
 
 quick: $(VENV)/.installed-dev  ## Format, lint, layers and the unit tests that take less than a second
 	$(BIN)/ruff format --check .

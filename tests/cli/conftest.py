@@ -15,10 +15,10 @@ QUICK = [
         "clients=40",
         "test_examples=100",
         "clients_per_round=4",
-        "epochs=1",
-        "attack_epochs=1",
+        "federation.epochs=1",
+        "attack.epochs=1",
         "period=2",
-        "warm_accuracy_percent=20",
+        "warm.accuracy_percent=20",
         "checkpoint_every=1",
     )
     for item in ("--set", pair)

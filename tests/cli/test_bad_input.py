@@ -29,24 +29,47 @@ def assert_one_line(ended, message):
         (["--set", "clients_per_round=60"], "must be in 1..clients, got 60 of 50 clients"),
         (["--set", "alpha=0"], "alpha must be > 0, got 0"),
         (["--set", "alpha=-0.5"], "alpha must be > 0, got -0.5"),
-        (["--set", "radius=-1"], "radius must be >= 0, got -1"),
-        (["--set", "replacement_radius=-2"], "replacement_radius must be >= 0, got -2"),
-        (["--set", "schedule=fixed-pool", "--set", "pool=0"], "pool must be >= 1, got 0"),
-        (["--set", "schedule=fixed-pool", "--set", "pool=51"], "got 51 of 50"),
+        (["--attack", "pgd", "--set", "radius=-1"], "attack.radius must be >= 0, got -1"),
+        (["--set", "replacement_radius=-2"], "attack.replacement_radius must be >= 0, got -2"),
+        (["--set", "schedule=fixed-pool", "--set", "share=0"], "schedule.share must be > 0, got 0"),
+        (["--set", "schedule=fixed-pool", "--set", "share=1.1"], "must be <= 1, got 1.1"),
+        (["--set", "pool=9999"], "there is no setting 'pool', did you mean 'malicious'?"),
+        (["--set", "model=my:Net"], "'model': the task has its model; --task module:Class is one"),
+        (
+            ["--set", "trigger_size=3"],
+            "task digits-edge has no setting 'trigger_size'; those that have it: cifar10-trigger, "
+            "cifar100-trigger",
+        ),
+        (
+            ["--set", "schedule.share=0.3"],
+            "schedule fixed-frequency has no setting 'share'; those that have it: fixed-pool",
+        ),
+        (["--set", "attack_epochs=3"], "'attack_epochs', did you mean 'attack.epochs'?"),
+        (["--set", "attack.epochs=x"], "error: attack.epochs must be an integer, got 'x'"),
+        (["--set", "epochs=3"], "say warm.epochs or federation.epochs or attack.epochs"),
+        (["--set", "task=x"], "there is no setting 'task': say --task"),
+        (["--attack", "none", "--set", "attack.epochs=3"], "does not apply: nobody attacks"),
+        (
+            ["--set", "rounds=3", "--set", "federation.rounds=4"],
+            "rounds and federation.rounds are the same setting: give one of them",
+        ),
+        (["--rounds", "3", "--set", "rounds=4"], "rounds is given twice"),
+        (["--malicious", "0.2", "--set", "share=0.1"], "malicious is the schedule's share"),
+        (["--config", "some.toml"], "give either --task or --config"),
         (["--workers", "-1"], "workers must be >= 0, got -1"),
         (["--device", "warp"], "device must be one that torch has here, got 'warp'"),
-        (["--set", "clints=5"], "has no setting 'clints', did you mean 'clients'?"),
+        (["--set", "clints=5"], "there is no setting 'clints', did you mean 'federation.clients'?"),
         (["--set", "defense.norm=5"], "has no setting 'norm'"),
         (["--set", "clients"], "expected key=value, got 'clients'"),
-        (["--set", "clients=few"], "clients must be an integer, got 'few'"),
-        (["--set", "partition=user"], "nobody's name is in this copy of digits"),
+        (["--set", "clients=few"], "federation.clients must be an integer, got 'few'"),
+        (["--set", "partition=user"], "nobody's name is in this copy of the data of digits-edge"),
         (["--scale", "gpu"], "scale must be one of cpu, paper, got 'gpu'"),
         (["--out", "taken/run"], "taken"),
     ],
 )
 def test_settings_that_cannot_be(typed, tmp_path, options, message):
     (tmp_path / "taken").write_text("a file")
-    ended = typed("run", "--setup", "digits-edge", *options)
+    ended = typed("run", "--task", "digits-edge", *options)
     assert_one_line(ended, message)
     assert not (tmp_path / "runs").exists()
 
@@ -55,7 +78,7 @@ def test_resume_checks_its_options_first(typed, tmp_path):
     assert_one_line(typed("resume", "nowhere"), "nowhere holds no run")
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.toml").write_text("rounds = 3\nclints = 5\n")
-    assert_one_line(typed("resume", "run"), "is not a readable configuration")
+    assert_one_line(typed("resume", "run"), "run/config.toml: there is no part 'rounds'")
     assert_one_line(typed("resume", "run", "--workers", "-1"), "workers must be >= 0, got -1")
 
 
@@ -81,15 +104,15 @@ def test_a_truncated_parquet_file(typed, tmp_path):
     content = path.read_bytes()
     for cut in (0, 3, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:cut])
-        ended = typed("run", "--setup", "cifar10-trigger", "--data", "data")
+        ended = typed("run", "--task", "cifar10-trigger", "--data", "data")
         assert_one_line(ended, "train.parquet is not a readable parquet file")
     middle = len(content) // 3
     path.write_bytes(content[:middle] + b"\0" * 200 + content[middle + 200 :])
-    assert_one_line(typed("run", "--setup", "cifar10-trigger", "--data", "data"), "train.parquet")
+    assert_one_line(typed("run", "--task", "cifar10-trigger", "--data", "data"), "train.parquet")
 
 
 @pytest.mark.parametrize(
-    ("setup", "data", "message"),
+    ("task", "data", "message"),
     [
         ("cifar10-trigger", "nowhere", "nowhere is not a folder"),
         ("cifar10-trigger", "file", "file is not a folder"),
@@ -99,15 +122,15 @@ def test_a_truncated_parquet_file(typed, tmp_path):
     ],
 )
 @pytest.mark.usefixtures("offline")
-def test_data_that_is_not_there(typed, tmp_path, setup, data, message):
+def test_data_that_is_not_there(typed, tmp_path, task, data, message):
     (tmp_path / "file").write_text("a file")
     (tmp_path / "wrong" / "holidays").mkdir(parents=True)
-    assert_one_line(typed("run", "--setup", setup, "--data", data), message)
+    assert_one_line(typed("run", "--task", task, "--data", data), message)
 
 
 def test_ardis_that_is_not_there_or_cut(typed, tmp_path):
     write_mnist(tmp_path, 20, 20)
-    command = ("run", "--setup", "emnist-ardis", "--set", "dataset=mnist", "--data", ".")
+    command = ("run", "--task", "emnist-ardis", "--set", "dataset=mnist", "--data", ".")
     assert_one_line(typed(*command), "ardis/ARDIS_train_2828.csv (and 1 more)")
     write_ardis(tmp_path, 20, 20)
     path = tmp_path / "ardis" / "ARDIS_train_2828.csv"
@@ -119,10 +142,10 @@ def test_ardis_that_is_not_there_or_cut(typed, tmp_path):
 
 def test_tweets_that_nobody_signed(typed, tmp_path):
     write_tweets(tmp_path, 800, 40, named=False)
-    settings = ("partition=user", "attack_poison=5", "server_poison=5")
+    settings = ("partition=user", "attack_poison=5", "server.poison=5")
     ended = typed(
         "run",
-        "--setup",
+        "--task",
         "sentiment-yl",
         "--data",
         ".",
@@ -143,7 +166,7 @@ def same(one, two):
 
 def run(typed, quick, out):
     return typed(
-        *("run", "--setup", "digits-edge", "--rounds", 3, "--workers", 0, "--out", out, *quick)
+        *("run", "--task", "digits-edge", "--rounds", 3, "--workers", 0, "--out", out, *quick)
     )
 
 
@@ -202,7 +225,7 @@ def test_labels_beyond_the_task(typed, tmp_path):
     header = bytes([0, 0, 8, 1]) + (20).to_bytes(4, "big")
     path = tmp_path / "mnist" / "train-labels-idx1-ubyte"
     path.write_bytes(header + bytes(labels.astype("uint8") + 5))
-    ended = typed("run", "--setup", "emnist-ardis", "--set", "dataset=mnist", "--data", ".")
+    ended = typed("run", "--task", "emnist-ardis", "--set", "dataset=mnist", "--data", ".")
     assert_one_line(ended, "labels of mnist are 0 to 9, found 5 to 14")
     assert len(pixels) == 20
 
@@ -215,7 +238,7 @@ def test_what_a_data_set_brings_does_not_command_the_terminal(typed, tmp_path):
     shown = typed("data", "check", "yorgos-lanthimos", "--data", ".")
     assert shown.code == 1
     assert "has no column 'text'" in " ".join(shown.out.split())
-    refused = typed("run", "--setup", "sentiment-yl", "--data", ".")
+    refused = typed("run", "--task", "sentiment-yl", "--data", ".")
     imported = typed("defense-set", "show", "yorgos_lanthimos")
     for ended in (shown, refused, imported):
         assert "\x1b" not in ended.out + ended.err

@@ -24,12 +24,12 @@ from datadefense.defense_sets.folder import (
 pytest.importorskip("mlxtend")
 
 GUIDE = Path(__file__).parents[2] / "docs" / "defense-set.md"
-DIGITS = ("--setup", "digits-edge")
-QUICK = ("--set", "warm_accuracy_percent=40")
-ONE_ROUND = ("--rounds", 1, "--workers", 0, "--set", "epochs=1")
+DIGITS = ("--task", "digits-edge")
+QUICK = ("--set", "warm.accuracy_percent=40")
+ONE_ROUND = ("--rounds", 1, "--workers", 0, "--set", "federation.epochs=1")
 TWEETS = (
-    *("--setup", "sentiment-yl", "--data", "data", "--set", "warm_accuracy_percent=1"),
-    *("--set", "attack_clean=20", "--set", "attack_poison=6", "--set", "server_poison=6"),
+    *("--task", "sentiment-yl", "--data", "data", "--set", "warm.accuracy_percent=1"),
+    *("--set", "attack_clean=20", "--set", "attack_poison=6", "--set", "server.poison=6"),
 )
 
 
@@ -56,7 +56,7 @@ def test_the_guide(typed, tmp_path):
     for command in commands:
         program, *words = shlex.split(command, comments=True)
         assert program == "datadefense"
-        trains = "--setup" in words and {"show", "run", "suggest"} & {*words}
+        trains = "--task" in words and {"show", "run", "suggest"} & {*words}
         more = (*(QUICK if trains else ()), *(ONE_ROUND if "run" in words else ()))
         more += ("--to", 1, "--steps", 150) if "inversion" in words else ()
         ended = typed(*words, *more)
@@ -197,13 +197,13 @@ def one_line(ended, message):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "give either --setup, or --dataset with --suspects and --label"),
-        ((*DIGITS, "--dataset", "mnist"), "give either --setup, or --dataset"),
-        ((*DIGITS, "--label", 1), "--label does not go with --setup"),
+        ((), "give either --task, or --dataset with --suspects and --label"),
+        ((*DIGITS, "--dataset", "mnist"), "give either --task, or --dataset"),
+        ((*DIGITS, "--label", 1), "--label does not go with --task"),
         (("--dataset", "mnist", "--size", 9), "--size does not go with --dataset"),
         (("--dataset", "mnist", "--label", 1), "--dataset needs --suspects and --label"),
         (("--dataset", "minst", "--suspects", "s", "--label", 1), "did you mean 'mnist'?"),
-        (("--setup", "digit"), "did you mean 'digits-edge'?"),
+        (("--task", "digit"), "did you mean 'digits-edge'?"),
         ((*DIGITS, "--size", 0), "size must be >= 1, got 0"),
         ((*DIGITS, "--size", 400), "size must be <= 282 at poison-share 0.2, got 400: digits-edge"),
         ((*DIGITS, "--poison-share", 1), "poison-share must be < 1, got 1"),

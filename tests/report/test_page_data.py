@@ -43,7 +43,7 @@ def test_labels_say_what_runs_differ_in(run):
     assert labels([run]) == ["datadefense"]
     assert labels([run, changed(run, defense="krum")]) == ["datadefense", "krum"]
     assert labels([run, changed(run, seed=1)]) == ["datadefense, seed 0", "datadefense, seed 1"]
-    assert labels([run, changed(run, "other", alpha=1)]) == [
+    assert labels([run, changed(run, "other", **{"federation.alpha": 1})]) == [
         "datadefense (run)",
         "datadefense (other)",
     ]
@@ -52,10 +52,20 @@ def test_labels_say_what_runs_differ_in(run):
     assert labels([nameless]) == ["unknown"]
 
 
+def test_labels_name_the_task_and_the_rounds(run):
+    other = changed(run, task="emnist-ardis", **{"federation.rounds": 5})
+    assert labels([run, other]) == [
+        "datadefense, digits-edge, 12 rounds",
+        "datadefense, emnist-ardis, 5 rounds",
+    ]
+    bare = dataclasses.replace(run, choices={})
+    assert labels([bare, other]) == labels([run, other]), "a summary names them too"
+
+
 def test_titles(run):
     assert title_of([run]) == "digits-edge: pgd-replacement against datadefense"
     assert title_of([changed(run, attack="none")]) == "digits-edge: nobody attacks datadefense"
-    both = [run, changed(run, defense="krum", setup="cifar10-trigger", attack="pgd")]
+    both = [run, changed(run, defense="krum", task="cifar10-trigger", attack="pgd")]
     assert title_of(both) == "Several tasks: several attacks against datadefense, krum"
 
 

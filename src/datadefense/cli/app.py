@@ -9,8 +9,9 @@ import typer
 from datadefense.cli.aggregate_app import aggregate
 from datadefense.cli.defense_set_app import set_app
 from datadefense.cli.flower_app import flower_app
+from datadefense.cli.list_app import list_app
 from datadefense.cli.options import DataFolder
-from datadefense.cli.results_app import COMMANDS, list_studies
+from datadefense.cli.results_app import COMMANDS
 from datadefense.cli.too_little_memory import check_address_space
 from datadefense.cli.user_errors import user_error
 
@@ -24,7 +25,6 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="See, verify and convert data sets.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
-list_app = typer.Typer(help="Show what there is to choose from.", no_args_is_help=True)
 app.add_typer(list_app, name="list")
 app.add_typer(set_app, name="defense-set")
 app.add_typer(flower_app, name="flower")
@@ -93,10 +93,12 @@ def run(
     rounds: Annotated[int | None, typer.Option(help="Rounds of the federation.")] = None,
     defense_set: Annotated[
         Path | None,
-        typer.Option(help="Folder of the server's defense set (default: one from the setup)."),
+        typer.Option(help="Folder of the server's defense set (default: the task's own)."),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Root of all randomness (default: 0).")] = None,
-    scale: Annotated[str, typer.Option(help="cpu (reduced) or paper.")] = "cpu",
+    scale: Annotated[
+        str | None, typer.Option(help="cpu (reduced) or paper (default: cpu).")
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(help="Processes that train clients (default: one a core).")
     ] = None,
@@ -238,71 +240,8 @@ def data_import(
     import_files(name, source, target)
 
 
-@list_app.command("tasks")
-@list_app.command("setups", hidden=True)
-def list_tasks() -> None:
-    """Show the tasks."""
-    from datadefense.cli.listing import print_tasks
-
-    print_tasks()
-
-
-@list_app.command("attacks")
-def list_attacks() -> None:
-    """Show each attack with its threat model and settings."""
-    from datadefense.cli.listing import print_attacks
-
-    print_attacks()
-
-
-@list_app.command("preaggregators")
-def list_preaggregators() -> None:
-    """Show what may stand before a defense: nnm+multi-krum."""
-    from datadefense.cli.listing import print_preaggregators
-
-    print_preaggregators()
-
-
-@list_app.command("postaggregators")
-def list_postaggregators() -> None:
-    """Show what may stand behind a defense: multi-krum+fedadam."""
-    from datadefense.cli.listing import print_postaggregators
-
-    print_postaggregators()
-
-
-@list_app.command("schedules")
-def list_schedules() -> None:
-    """Show each schedule: who attacks when."""
-    from datadefense.cli.listing import print_schedules
-
-    print_schedules()
-
-
-@list_app.command("settings")
-def list_settings(
-    task: Annotated[str, typer.Option(help="Task of the run.")] = "digits-edge",
-    attack: Annotated[str | None, typer.Option(help="Attack of the run.")] = None,
-    defense: Annotated[str | None, typer.Option(help="Defense of the run.")] = None,
-    schedule: Annotated[str | None, typer.Option(help="Schedule of the run.")] = None,
-) -> None:
-    """Show every setting of a run by its key, with its value and what it is."""
-    from datadefense.cli.listing import print_settings
-
-    print_settings(task, attack, defense, schedule)
-
-
-@list_app.command("defenses")
-def list_defenses() -> None:
-    """Show each defense with its settings and one line on what it does."""
-    from datadefense.cli.listing import print_defenses
-
-    print_defenses()
-
-
 for command in COMMANDS:
     app.command()(command)
-list_app.command("studies")(list_studies)
 
 
 def _prepare(workers: int | None) -> None:

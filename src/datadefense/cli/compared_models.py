@@ -1,4 +1,4 @@
-"""The models that ``defense-set suggest`` compares: from runs, from files, or the setup's first."""
+"""The models that ``defense-set suggest`` compares: from runs, from files, or the task's first."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class ModelPlaces:
 
     Args:
         suspect: the model that may have a backdoor.
-        trusted: the model that has none; None: the one that the setup's runs begin with.
+        trusted: the model that has none; None: the one that the task's runs begin with.
         sends: what the suspect's file holds: ``models``, or ``updates``, which are added to the
             trusted model.
     """
@@ -55,7 +55,7 @@ def read_params(path: Path, layout: Layout) -> Float[Tensor, " dim"]:
         return run_model(path, layout)
     file = read_tensors(path)
     if problem := layout.mismatch(file.tensors):
-        raise FileError(f"{path} does not fit the setup's model: {problem}")
+        raise FileError(f"{path} does not fit the task's model: {problem}")
     params = layout.flatten({slot.name: file.tensors[slot.name] for slot in layout.slots})
     if not bool(params.isfinite().all()):
         raise FileError(f"{path} holds values that are not finite")

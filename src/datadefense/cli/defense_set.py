@@ -27,7 +27,7 @@ STRANGEST = 10
 
 
 def show(folder: Path, chosen: Chosen, out: Path | None) -> None:
-    """Print what a set holds and write its contact sheet; with a setup, by gamma."""
+    """Print what a set holds and write its contact sheet; with a task, by gamma."""
     source = read_defense_folder(folder)
     scores: Tensor | None = None
     texts: list[str] | None = None
@@ -71,7 +71,7 @@ def check(folder: Path, chosen: Chosen) -> None:
 
 
 def _gamma(source: DefenseSetSource, inputs: Tensor, opened: Opened) -> Float[Tensor, " examples"]:
-    """Return gamma as the learned form has it before the first round of the setup."""
+    """Return gamma as the learned form has it before the first round of the task."""
     module = opened.data.module
     layout = Layout.of_module(module)
     start = first_model(opened)

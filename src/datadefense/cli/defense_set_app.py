@@ -11,8 +11,11 @@ set_app = typer.Typer(
     help="Build, suggest, see, mark and check defense sets.", no_args_is_help=True
 )
 SetFolder = Annotated[Path, typer.Argument(help="Folder of the defense set.")]
-SetupName = Annotated[
-    str | None, typer.Option("--setup", help="Setup; see `datadefense list setups`.")
+TaskName = Annotated[
+    str | None, typer.Option("--task", "--setup", help="Task; see `datadefense list tasks`.")
+]
+UsedIn = Annotated[
+    str, typer.Option("--task", "--setup", help="Task in which the set is to be used.")
 ]
 ScaleName = Annotated[str, typer.Option("--scale", help="cpu (reduced) or paper.")]
 Seed = Annotated[int, typer.Option("--seed", help="Root of all randomness.")]
@@ -22,9 +25,9 @@ Changes = Annotated[list[str] | None, typer.Option("--set", help="key=value of t
 @set_app.command("build")
 def set_build(
     out: Annotated[Path, typer.Argument(help="Folder that is made.")],
-    setup: SetupName = None,
+    task: TaskName = None,
     size: Annotated[
-        int | None, typer.Option(help="Examples (default: 500, or what the setup has).")
+        int | None, typer.Option(help="Examples (default: 500, or what the task has).")
     ] = None,
     poison_share: Annotated[
         float | None, typer.Option(help="Share of them that is poisoned (default: 0.2).")
@@ -45,18 +48,18 @@ def set_build(
     seed: Seed = 0,
     set_: Changes = None,
 ) -> None:
-    """Make a defense set from a setup, or from a data set and suspect images."""
+    """Make a defense set from a task, or from a data set and suspect images."""
     from datadefense.cli.defense_set_build import Wanted, build
     from datadefense.cli.opened_task import Chosen
 
     wanted = Wanted(size, poison_share, known_clean, dataset, suspects, label, clean)
-    build(out, Chosen(setup, scale, seed, tuple(set_ or ()), data), wanted)
+    build(out, Chosen(task, scale, seed, tuple(set_ or ()), data), wanted)
 
 
 @set_app.command("suggest")
 def set_suggest(
     out: Annotated[Path, typer.Argument(help="Folder that is made.")],
-    setup: Annotated[str, typer.Option(help="Setup in which the set is to be used.")],
+    task: UsedIn,
     method: Annotated[
         str, typer.Option(help="relabelled, triggers, disagreement or inversion.")
     ] = "relabelled",
@@ -74,7 +77,7 @@ def set_suggest(
     ] = None,
     trusted: Annotated[
         Path | None,
-        typer.Option(help="Model that has none, likewise (default: the setup's first model)."),
+        typer.Option(help="Model that has none, likewise (default: the task's first model)."),
     ] = None,
     sends: Annotated[
         str, typer.Option(help="What the suspect's file holds: models or updates (differences).")
@@ -87,7 +90,7 @@ def set_suggest(
         int | None, typer.Option(help="Steps of inversion's search, a class (default: 300).")
     ] = None,
     size: Annotated[
-        int | None, typer.Option(help="Examples (default: 500, or what the setup has).")
+        int | None, typer.Option(help="Examples (default: 500, or what the task has).")
     ] = None,
     share: Annotated[float, typer.Option(help="Share of them that is suggested.")] = 0.2,
     known_clean: Annotated[
@@ -114,13 +117,13 @@ def set_suggest(
         inputs=inputs,
         steps=steps,
     )
-    suggest(out, Chosen(setup, scale, seed, tuple(set_ or ()), data), asked)
+    suggest(out, Chosen(task, scale, seed, tuple(set_ or ()), data), asked)
 
 
 @set_app.command("show")
 def set_show(
     folder: SetFolder,
-    setup: SetupName = None,
+    task: TaskName = None,
     data: DataFolder = None,
     out: Annotated[
         Path | None, typer.Option(help="Where the page goes (default: FOLDER/sheet.html).")
@@ -129,11 +132,11 @@ def set_show(
     seed: Seed = 0,
     set_: Changes = None,
 ) -> None:
-    """Count examples and write a contact sheet; with --setup, the strangest come first."""
+    """Count examples and write a contact sheet; with --task, the strangest come first."""
     from datadefense.cli.defense_set import show
     from datadefense.cli.opened_task import Chosen
 
-    show(folder, Chosen(setup, scale, seed, tuple(set_ or ()), data), out)
+    show(folder, Chosen(task, scale, seed, tuple(set_ or ()), data), out)
 
 
 @set_app.command("mark")
@@ -154,7 +157,7 @@ def set_mark(
 @set_app.command("check")
 def set_check(
     folder: SetFolder,
-    setup: Annotated[str, typer.Option(help="Setup in which the set is to be used.")],
+    task: UsedIn,
     data: DataFolder = None,
     scale: ScaleName = "cpu",
     seed: Seed = 0,
@@ -164,4 +167,4 @@ def set_check(
     from datadefense.cli.defense_set import check
     from datadefense.cli.opened_task import Chosen
 
-    check(folder, Chosen(setup, scale, seed, tuple(set_ or ()), data))
+    check(folder, Chosen(task, scale, seed, tuple(set_ or ()), data))

@@ -1,4 +1,4 @@
-"""``datadefense defense-set build``: from a setup, or from a data set and suspect images."""
+"""``datadefense defense-set build``: from a task, or from a data set and suspect images."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,26 +33,26 @@ class Wanted:
 
 
 def build(out: Path, chosen: Chosen, wanted: Wanted) -> None:
-    """Write a new defense set, from a setup or from a data set and suspects."""
+    """Write a new defense set, from a task or from a data set and suspects."""
     if (chosen.task is None) == (wanted.dataset is None):
-        raise SettingsError("give either --setup, or --dataset with --suspects and --label")
+        raise SettingsError("give either --task, or --dataset with --suspects and --label")
     kind, foreign = (
         ("--dataset", {"--size": wanted.size, "--poison-share": wanted.poison_share})
         if chosen.task is None
-        else ("--setup", {"--suspects": wanted.suspects, "--label": wanted.label,
-                          "--clean": wanted.clean})
+        else ("--task", {"--suspects": wanted.suspects, "--label": wanted.label,
+                         "--clean": wanted.clean})
     )  # fmt: skip
     if odd := [name for name, value in foreign.items() if value is not None]:
         raise SettingsError(f"{odd[0]} does not go with {kind}")
     check_int("known-clean", wanted.known_clean or 0, 0)
-    make = _from_suspects if chosen.task is None else _from_setup
+    make = _from_suspects if chosen.task is None else _from_task
     source = make(chosen, wanted)
     write_defense_folder(source, out)
     say(f"wrote {out}: {tally(source)}")
 
 
-def _from_setup(chosen: Chosen, wanted: Wanted) -> DefenseSetSource:
-    """Take of what the setup has for its server, less what models are judged by.
+def _from_task(chosen: Chosen, wanted: Wanted) -> DefenseSetSource:
+    """Take of what the task has for its server, less what models are judged by.
 
     In the order of the set that a run makes of it, so that a set of the same size is that set:
     clean examples, which were dealt at random, from the first on, and behind them the poison.

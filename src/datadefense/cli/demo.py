@@ -10,7 +10,7 @@ from rich.table import Table
 from datadefense.cli.plain_console import plain_console
 from datadefense.cli.plots import draw_curves
 from datadefense.cli.run import see_through
-from datadefense.core.settings import read_pairs
+from datadefense.core.settings import SettingsError, read_pairs
 from datadefense.core.storage import write_text
 from datadefense.report.page import write_page
 from datadefense.report.reader import read_run
@@ -41,6 +41,9 @@ def run_demo(
     console = plain_console()
     folder = out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
     changes = read_pairs(pairs)
+    for key, option in (("defense", "--defenses"), ("seed", "--seed")):
+        if key in changes:
+            raise SettingsError(f"the demo's {key} is an option: say {option}")
     wanted = [
         configure("digits-edge", "cpu", {**_attack(changes), "defense": name, "seed": str(seed)})
         for name in defenses

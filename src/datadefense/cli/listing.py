@@ -1,9 +1,10 @@
 """``datadefense list``: the registries as tables."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import typer
 from rich.table import Table
 from rich.text import Text
 
@@ -13,8 +14,11 @@ from datadefense.cli.plain_console import plain_console
 from datadefense.core.needs import needs_words
 from datadefense.core.registry import about
 from datadefense.defenses import available
-from datadefense.runs.config import NONE, ORDER, settings_of
+from datadefense.runs.config import NONE, ORDER, PLUGINS, settings_of
 from datadefense.runs.configure import configure
+
+WIDE = 1000
+"""Characters of a line where no terminal limits it."""
 
 
 def print_defenses() -> None:
@@ -57,24 +61,25 @@ def print_tasks() -> None:
             federation = configure(name, scale, {}).federation
             numbers = (federation.clients, federation.clients_per_round, federation.rounds)
             table.add_row(name, scale, *map(str, numbers))
-    plain_console().print(table)
+    _show(table)
 
 
-def print_settings(
-    task: str, attack: str | None, defense: str | None, schedule: str | None
-) -> None:
+def print_settings(task: str, scale: str, chosen: Mapping[str, str]) -> None:
     """Print every setting of an experiment by its key, with its value and what it is."""
-    chosen = {"attack": attack, "defense": defense, "schedule": schedule}
-    experiment = configure(task, "cpu", {k: v for k, v in chosen.items() if v is not None})
+    experiment = configure(task, scale, chosen)
     table = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("setting", "value", "what it is"):
         table.add_column(column, no_wrap=column == "setting")
+    table.add_row("seed", str(experiment.seed), "root of all randomness")
     for part in ORDER:
         value = getattr(experiment, part)
+        if part in PLUGINS:
+            words = "nobody attacks" if value is None else about(type(value))
+            table.add_row(part, experiment.name_of(part), words)
         helped = {s.name: s.metadata.get("help", "") for s in _settings(value)}
         for name, found in settings_of(value).items():
-            table.add_row(f"{part}.{name}", str(found).lower(), helped.get(name, ""))
-    plain_console().print(table)
+            table.add_row(f"{part}.{name}", _as_typed(found), helped.get(name, ""))
+    _show(table)
 
 
 def _print_plugins(rows: Iterable[tuple[str, type[Any], str]]) -> None:
@@ -85,9 +90,28 @@ def _print_plugins(rows: Iterable[tuple[str, type[Any], str]]) -> None:
         table.add_row(name, words)
         for setting in _settings(cls):
             help_text = setting.metadata.get("help", "")
-            value = "" if setting.default is dataclasses.MISSING else f"={setting.default}"
+            default = setting.default
+            value = "" if default is dataclasses.MISSING else f"={_as_typed(default)}"
             table.add_row("", Text.assemble((f"{setting.name}{value}", "cyan"), f"  {help_text}"))
-    plain_console().print(table)
+    _show(table)
+
+
+def _show(table: Table) -> None:
+    """Print a table; into a pipe or a file a line a row, however long, so that grep finds it."""
+    console = plain_console()
+    if console.is_terminal:
+        console.print(table)
+        return
+    console.width = WIDE
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        typer.echo(line.rstrip())
+
+
+def _as_typed(value: object) -> str:
+    """Return a value as a user types it."""
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def _of_defense(cls: type[Any]) -> str:

@@ -87,7 +87,7 @@ def reproduce_study(
         if missing:
             console.print(
                 f"{len(missing)} of {len(wanted)} runs to make, {side_by_side} side by side, "
-                "a setup's first after its warm start; what is stopped goes on from there",
+                "a task's first after its warm start; what is stopped goes on from there",
                 highlight=False,
                 soft_wrap=True,
             )
@@ -177,6 +177,6 @@ def _gallery(data: Path | None, pages: Path) -> None:
         raise _needs(error) from error
     pages.mkdir(parents=True, exist_ok=True)
     console = plain_console()
-    for setup, reason in draw_gallery(data, pages / f"{GALLERY}.png").items():
-        console.print(f"without {setup}: {reason}", highlight=False, soft_wrap=True)
+    for task, reason in draw_gallery(data, pages / f"{GALLERY}.png").items():
+        console.print(f"without {task}: {reason}", highlight=False, soft_wrap=True)
     console.print(f"wrote {pages / GALLERY}.png", highlight=False, soft_wrap=True)

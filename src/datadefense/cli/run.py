@@ -78,7 +78,7 @@ def resume_experiment(
 
 
 def warm_up(task: str, scale: str, changes: Mapping[str, str], data: Path | None) -> None:
-    """Train a setup's warm start unless it is there, showing how far it is."""
+    """Train a task's warm start unless it is there, showing how far it is."""
     torch.set_num_threads(1)
     configured = configure(task, scale, changes)
     loaded = load_data(configured, data)

@@ -28,7 +28,7 @@ from datadefense.defense_sets.suggestions.triggers import check_images, triggers
 from datadefense.defense_sets.suggestions.word_inversion import invert_word, put_word
 
 LOGGED = 1000
-"""Clean inputs of the setup that stand for a log."""
+"""Clean inputs of the task that stand for a log."""
 TRIED = 400
 """Clean examples that patches and words are tried on."""
 
@@ -38,14 +38,14 @@ class SuggestionContext:
     """What a method works with.
 
     Args:
-        opened: the setup.
+        opened: the task.
         spare: clean examples of the server beyond those of its set, as a folder keeps them.
         sources: classes that may be turned; None: all.
         targets: what they may be turned into.
         count: candidates wanted.
         at_most: fewer will do.
         places: where models are.
-        inputs: a folder of inputs that the server has seen; None: the setup's.
+        inputs: a folder of inputs that the server has seen; None: the task's.
         draw: gives random numbers.
         search: how a patch is searched for.
     """
@@ -90,7 +90,7 @@ class Method:
 
 
 def by_disagreement(context: SuggestionContext) -> Candidates:
-    """Return inputs that the suspect model has turned, from a folder or from the setup's server."""
+    """Return inputs that the suspect model has turned, from a folder or from the task's server."""
     opened, folder = context.opened, context.inputs
     if folder is None:
         found = opened.data.as_stored(opened.data.server_poison.inputs)

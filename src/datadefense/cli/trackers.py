@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from datadefense.core.settings import SettingsError, check_choice
-from datadefense.runs.config import Experiment
+from datadefense.runs.config import Experiment, document_of, flat_settings
 from datadefense.runs.metrics import figures_of
 from datadefense.simulation.rounds import RoundRecord
 
@@ -46,7 +45,7 @@ def _open(name: str, experiment: Experiment, folder: Path) -> Iterator[Log]:
 def _tensorboard(experiment: Experiment, folder: Path) -> Iterator[Log]:
     """Event files in the run's folder: ``tensorboard --logdir runs``."""
     writer = _need("tensorboard").SummaryWriter(str(folder))
-    writer.add_text("config", "\n\n".join(f"{k} = {v}" for k, v in asdict(experiment).items()))
+    writer.add_text("config", "\n\n".join(f"{k} = {v}" for k, v in _settings(experiment).items()))
 
     def log(index: int, figures: Mapping[str, float]) -> None:
         for name, value in figures.items():
@@ -63,7 +62,7 @@ def _mlflow(experiment: Experiment, folder: Path) -> Iterator[Log]:
     """A run of MLflow, wherever MLFLOW_TRACKING_URI points."""
     mlflow = _need("mlflow")
     with mlflow.start_run(run_name=folder.name):
-        mlflow.log_params(asdict(experiment))
+        mlflow.log_params(_settings(experiment))
         yield lambda index, figures: mlflow.log_metrics(dict(figures), step=index)
 
 
@@ -72,7 +71,7 @@ def _wandb(experiment: Experiment, folder: Path) -> Iterator[Log]:
     """A run of Weights & Biases; WANDB_MODE=offline keeps it on this machine."""
     wandb = _need("wandb")
     run = wandb.init(
-        project="datadefense", name=folder.name, dir=str(folder), config=asdict(experiment)
+        project="datadefense", name=folder.name, dir=str(folder), config=_settings(experiment)
     )
     try:
         yield lambda index, figures: run.log(dict(figures), step=index)
@@ -90,6 +89,11 @@ def check(names: Sequence[str]) -> None:
     for name in names:
         check_choice("log", name, TRACKERS)
         _need(name)
+
+
+def _settings(experiment: Experiment) -> dict[str, Any]:
+    """Return every setting by its key, as ``--set`` takes it: ``attack.epochs``."""
+    return flat_settings(document_of(experiment))
 
 
 def _need(name: str) -> Any:

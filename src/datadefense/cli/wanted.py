@@ -14,7 +14,7 @@ class Wanted:
     """A task at a scale, or a configuration file, and settings by key."""
 
     task: str | None
-    scale: str
+    scale: str | None
     changes: Mapping[str, str]
     config: Path | None = None
 
@@ -23,5 +23,7 @@ class Wanted:
         if (self.task is None) == (self.config is None):
             raise SettingsError("give either --task or --config")
         if self.config is not None:
+            if self.scale is not None:
+                raise SettingsError("--scale does not go with --config: the file has its own")
             return change(read_toml(self.config), self.changes)
-        return configure(self.task or "", self.scale, self.changes)
+        return configure(self.task or "", self.scale or "cpu", self.changes)

@@ -17,8 +17,10 @@ from datadefense.simulation.scores import SCORES, Score
 MOST_PLACES, MOST_GAMMA = 60_000, 1_000_000
 """Clients times rounds, and examples times rounds, that a page can hold of all its runs."""
 MOST_EVENTS = 200
-DISTINGUISHING = ("setup", "attack", "scale", "seed", "rounds")
+DISTINGUISHING = ("task", "attack", "scale", "seed", "federation.rounds")
 """Choices that a run's label names where runs differ in them."""
+IN_FIGURES = {"task": "setup", "federation.rounds": "rounds"}
+"""What a summary calls choices that it has under another name."""
 EVENTS = ("held", "fallback", "restarted", "dead")
 """Texts in a round's report that say that something out of the ordinary happened."""
 
@@ -73,7 +75,7 @@ def labels(runs: Sequence[StoredRun]) -> list[str]:
 
 def title_of(runs: Sequence[StoredRun]) -> str:
     """Return what the page is about: task, attack and defenses, as far as the runs share them."""
-    tasks = {str(_choice(run, "setup")) for run in runs}
+    tasks = {str(_choice(run, "task")) for run in runs}
     attacks = {str(_choice(run, "attack")) for run in runs}
     defenses = dict.fromkeys(str(_choice(run, "defense")) for run in runs)
     task = tasks.pop() if len(tasks) == 1 else "Several tasks"
@@ -133,7 +135,7 @@ def events(records: Sequence[RoundRecord]) -> list[tuple[int, str]]:
 
 def _choice(run: StoredRun, key: str) -> Any:
     figures = run.figures or {}
-    return run.choices.get(key, figures.get(key, "unknown"))
+    return run.choices.get(key, figures.get(IN_FIGURES.get(key, key), "unknown"))
 
 
 def _named(key: str, value: object) -> str:
@@ -141,6 +143,6 @@ def _named(key: str, value: object) -> str:
         f"{key} {value}"
         if key in ("seed", "scale")
         else f"{value} rounds"
-        if key == "rounds"
+        if key == "federation.rounds"
         else str(value)
     )

@@ -16,7 +16,7 @@ from datadefense.defense_sets.preview import Shown, read_gallery
 from datadefense.report.conclusion import Figures
 from datadefense.report.detector_data import has_opinion
 from datadefense.runs.baseline import Floor, cached_floor, read_floor
-from datadefense.runs.config import read_toml
+from datadefense.runs.config import flat_settings, read_toml
 from datadefense.runs.files import (
     CONFIG,
     FLOOR,
@@ -37,7 +37,7 @@ class StoredRun:
     Args:
         name: of its folder.
         config: the text of its configuration; empty if there is none.
-        choices: the fields of the configuration that could be read.
+        choices: the settings that could be read, by key (``task``, ``federation.rounds``).
         records: its rounds.
         figures: its summary, or as much of it as the rounds tell; None if none was evaluated.
         floor: what fedavg scores when nobody attacks, if that is known.
@@ -69,7 +69,7 @@ def read_run(folder: Path) -> StoredRun:
     figures = _stored_figures(folder, records, floor, notes)
     if figures is None:
         figures = _computed_figures(folder, records, floor, gallery or ())
-        wanted, done = choices.get("rounds"), len(records)
+        wanted, done = choices.get("federation.rounds"), len(records)
         if isinstance(wanted, int) and done < wanted:
             notes.insert(0, f"This run is not finished: {done} of {wanted} rounds are there.")
         elif figures is None or figures["asr_floor_percent"] is None:
@@ -94,7 +94,7 @@ def _config(folder: Path, notes: list[str]) -> tuple[str, dict[str, Any]]:
     """Return the configuration as text, and what could be read of it."""
     try:
         text = (folder / CONFIG).read_text(encoding="utf-8")
-        return text, tomllib.loads(text)
+        return text, flat_settings(tomllib.loads(text))
     except (OSError, ValueError, RecursionError) as error:
         notes.append(f"{CONFIG} is missing or damaged: {type(error).__name__}.")
         return "", {}

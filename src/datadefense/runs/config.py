@@ -198,8 +198,8 @@ def _default(setting: "dataclasses.Field[Any]") -> Any:
     return setting.default
 
 
-def write_toml(experiment: Experiment) -> str:
-    """Return the configuration as TOML, every setting by name, a section a part."""
+def document_of(experiment: Experiment) -> dict[str, Any]:
+    """Return every setting by name, a section a part; what is not set has the text ``none``."""
     document: dict[str, Any] = {"seed": experiment.seed, "scale": experiment.scale}
     for part in ORDER:
         section: dict[str, Any] = {}
@@ -208,7 +208,28 @@ def write_toml(experiment: Experiment) -> str:
         for name, found in settings_of(getattr(experiment, part)).items():
             section[name] = NONE if found is None else found
         document[part] = section
-    return tomli_w.dumps(document)
+    return document
+
+
+def flat_settings(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of sections by key: ``task`` is the task's name, then ``part.setting``.
+
+    >>> flat_settings({"seed": 0, "attack": {"name": "pgd", "epochs": 5}})
+    {'seed': 0, 'attack': 'pgd', 'attack.epochs': 5}
+    """
+    flat: dict[str, Any] = {}
+    for part, section in document.items():
+        if not isinstance(section, Mapping):
+            flat[part] = section
+            continue
+        for name, value in section.items():
+            flat[part if name == "name" else f"{part}.{name}"] = value
+    return flat
+
+
+def write_toml(experiment: Experiment) -> str:
+    """Return the configuration as TOML, every setting by name, a section a part."""
+    return tomli_w.dumps(document_of(experiment))
 
 
 def read_toml(path: Path) -> Experiment:

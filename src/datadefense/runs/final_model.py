@@ -30,7 +30,7 @@ def run_model(folder: Path, layout: Layout) -> Float[Tensor, " dim"]:
         raise FileError(f"{path} is not a readable checkpoint: {told(error)}") from error
     if params.shape != (layout.dim,) or not bool(params.isfinite().all()):
         raise FileError(
-            f"{path} must hold {layout.dim} finite parameters, as this setup's model has; it has "
+            f"{path} must hold {layout.dim} finite parameters, as this task's model has; it has "
             f"a tensor {list(params.shape)}"
         )
     return params.to(layout.dtype)

@@ -1,6 +1,7 @@
 """Keys of settings: which part and which setting a key names, and what to say where none does."""
 
-from collections.abc import Iterable, Mapping
+import difflib
+from collections.abc import Mapping, Sequence
 
 from datadefense.core.settings import SettingsError, setting_names, suggest
 from datadefense.runs.config import ORDER, PLUGINS
@@ -65,7 +66,7 @@ def _whose(part: str, name: str) -> str:
     return ""
 
 
-def _nearest(key: str, names: Iterable[str]) -> str:
+def _nearest(key: str, names: Sequence[str]) -> str:
     """Return a suggestion: by another word, by the whole name or by its last part."""
     if key in OPTIONS:
         return f": say --{key}"
@@ -74,9 +75,8 @@ def _nearest(key: str, names: Iterable[str]) -> str:
     text = OTHER_WORDS.get(key, key.replace("_", ".", 1))
     if key in OTHER_WORDS or text in names:
         return f", did you mean {text!r}?"
-    short = {name.partition(".")[2]: name for name in names}
-    said = suggest(key, short)
-    for last, whole in short.items():
-        if said == f", did you mean {last!r}?":
-            return f", did you mean {whole!r}?"
+    lasts = {name.partition(".")[2] for name in names}
+    if close := difflib.get_close_matches(key, sorted(lasts), n=1):
+        ways = [repr(name) for name in names if name.partition(".")[2] == close[0]]
+        return f", did you mean {' or '.join(ways)}?"
     return "; see: datadefense list settings"
