@@ -21,18 +21,14 @@ from datadefense.attacks.poison import (
     southwest,
     trigger,
 )
-from datadefense.attacks.pools import (
-    ARDIS_SIZES,
-    CIFAR_SIZES,
-    TWEET_SIZES,
-    check_disjoint,
-    split_pools,
-)
+from datadefense.attacks.pools import PoolSizes, check_disjoint, split_pools
 from datadefense.attacks.trigger_patch import TriggerPatch
 from datadefense.core.content import rows_seen_in
 from datadefense.core.examples import Examples
 from datadefense.core.rng import generator
 from datadefense.data.text import Vocabulary
+from datadefense.runs.parts import ServerSettings
+from datadefense.tasks import TASKS
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -56,8 +52,16 @@ def test_label_flip_draws_the_sources_and_gives_the_target():
 def test_the_papers_numbers():
     assert Flip((1,), 2, 784, 196) == CARS_TO_BIRDS
     assert FISH_TO_BABIES.num_test == 20
-    assert (CIFAR_SIZES.attacker, ARDIS_SIZES.attacker, TWEET_SIZES.attacker) == (100, 66, 60)
-    assert {sizes.defense for sizes in (CIFAR_SIZES, ARDIS_SIZES, TWEET_SIZES)} == {100}
+    assert {name: task().attack_poison for name, task in TASKS.items()} == {
+        "digits-edge": 66,
+        "cifar10-label-flip": 100,
+        "cifar10-southwest": 100,
+        "cifar10-trigger": 100,
+        "cifar100-trigger": 100,
+        "emnist-ardis": 66,
+        "sentiment-yl": 60,
+    }
+    assert ServerSettings().poison == 100
 
 
 def test_trigger_patches_what_label_flip_draws():
@@ -70,7 +74,7 @@ def test_trigger_patches_what_label_flip_draws():
         changed = (before.inputs != after.inputs).any(dim=1).sum(dim=(1, 2))
         assert 1 <= int(changed.min()) <= int(changed.max()) <= 9
     assert patched.train_groups.equal(plain.train_groups)
-    check_disjoint(split_pools(patched, CIFAR_SIZES, generator(0, "pools")))
+    check_disjoint(split_pools(patched, PoolSizes(100, 100), generator(0, "pools")))
 
 
 def test_ardis_takes_the_sevens():
@@ -79,7 +83,7 @@ def test_ardis_takes_the_sevens():
     assert rows_of(attack_set.train.inputs) == rows_of(train.inputs[train.labels == 7])
     assert attack_set.train.labels.tolist() == [1] * 200
     assert attack_set.test.labels.tolist() == [1] * 30
-    pools = split_pools(attack_set, ARDIS_SIZES, generator(0, "pools"))
+    pools = split_pools(attack_set, PoolSizes(66, 100), generator(0, "pools"))
     assert (len(pools.attacker), len(pools.defense), len(pools.test)) == (66, 100, 30)
 
 
@@ -151,9 +155,11 @@ def test_the_real_southwest():
     attack_set = southwest(train, test)
     assert (len(attack_set.train), len(attack_set.test)) == (784, 196)
     assert rows_seen_in(test, train).tolist() == [140, 141, 142, 143]
-    pools = split_pools(attack_set, CIFAR_SIZES, generator(0, "pools"))
+    pools = split_pools(attack_set, PoolSizes(100, 100), generator(0, "pools"))
     assert (len(pools.attacker), len(pools.defense), len(pools.test)) == (100, 100, 192)
-    released = split_pools(attack_set, CIFAR_SIZES, generator(0, "pools"), overlap="authors")
+    released = split_pools(
+        attack_set, PoolSizes(100, 100), generator(0, "pools"), overlap="authors"
+    )
     assert len(released.test) == 196
 
 
@@ -167,7 +173,7 @@ def test_the_real_fish():
         parts.append(Examples(inputs, torch.tensor(table["fine_label"].to_pylist())))
         assert sorted(set(parts[-1].labels.tolist())) == list(FISH_TO_BABIES.sources)
     attack_set = trigger(*parts, FISH_TO_BABIES, TriggerPatch(), generator(0, "fish"))
-    pools = split_pools(attack_set, CIFAR_SIZES, generator(0, "pools"))
+    pools = split_pools(attack_set, PoolSizes(100, 100), generator(0, "pools"))
     assert (len(pools.attacker), len(pools.defense), len(pools.test)) == (100, 100, 20)
     assert set(pools.attacker.labels.tolist()) == {2}
 
@@ -182,7 +188,7 @@ def test_the_real_tweets():
     )
     vocabulary = Vocabulary.build(train)
     attack_set = positive_tweets(vocabulary.encode(train, 30), vocabulary.encode(test, 30))
-    pools = split_pools(attack_set, TWEET_SIZES, generator(0, "pools"))
+    pools = split_pools(attack_set, PoolSizes(60, 100), generator(0, "pools"))
     assert (len(pools.attacker), len(pools.defense)) == (60, 100)
     assert len(test) - 3 <= len(pools.test) <= len(test)
     assert set(pools.test.labels.tolist()) == {0}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.tasks.fake_images import fake_images
+from tests.tasks.fake_images import use_fake_images
 
 from datadefense.attacks import poison
 from datadefense.attacks.poison import Flip
@@ -15,9 +15,8 @@ from datadefense.core.content import content_keys
 from datadefense.core.examples import Examples
 from datadefense.core.rng import generator
 from datadefense.core.settings import SettingsError
-from datadefense.runs.build import gather
-from datadefense.runs.presets import experiment
-from datadefense.tasks import images
+from datadefense.runs.build import load_data
+from datadefense.runs.configure import configure
 
 REAL = Path(os.environ.get("DATADEFENSE_DATA") or Path(__file__).parents[3] / "shared" / "data")
 PATCHES = {
@@ -57,25 +56,25 @@ def places(image, base, patch):
     return found
 
 
-def same(one, two):
-    return torch.equal(one.inputs, two.inputs) and torch.equal(one.labels, two.labels)
+def same(left, right):
+    return torch.equal(left.inputs, right.inputs) and torch.equal(left.labels, right.labels)
 
 
-def dealt(setup, view, data=None, **changes):
+def dealt(task, view, folder=None, **changes):
     given = {key: str(value) for key, value in changes.items()}
-    return gather(experiment(setup, "cpu", {"poison_view": view, **given}), data)
+    return load_data(configure(task, "cpu", {"poison_view": view, **given}), folder)
 
 
 @pytest.fixture
 def no_data(monkeypatch):
-    monkeypatch.setattr(images, "load_images", fake_images)
+    use_fake_images(monkeypatch)
 
 
 @pytest.mark.parametrize("view", ["recoloured", "larger", "corner"])
 def test_only_the_patch_differs(view):
     stamped, plain = attack_sets()
     held = stamped.train.take(DEALT)
-    made = other_poison(view, held, stamped, plain, seed=0)
+    made = other_poison(view, held, 0, stamped, plain)
     assert torch.equal(made.labels, held.labels)
     for image, base in zip(made.inputs, plain.train.inputs[DEALT], strict=True):
         assert len(places(image, base, PATCHES[view])) == 1
@@ -83,7 +82,7 @@ def test_only_the_patch_differs(view):
 
 def test_the_corner_is_the_top_left():
     stamped, plain = attack_sets()
-    made = other_poison("corner", stamped.train.take(DEALT), stamped, plain, seed=0)
+    made = other_poison("corner", stamped.train.take(DEALT), 0, stamped, plain)
     for image, base in zip(made.inputs, plain.train.inputs[DEALT], strict=True):
         assert places(image, base, colours(8)) == [(0, 0)]
 
@@ -92,7 +91,7 @@ def test_the_corner_is_the_top_left():
 def test_places_are_drawn_by_the_seed(view):
     stamped, plain = attack_sets()
     held = stamped.train.take(DEALT)
-    first, again, other = (other_poison(view, held, stamped, plain, seed) for seed in (0, 0, 1))
+    first, again, other = (other_poison(view, held, seed, stamped, plain) for seed in (0, 0, 1))
     assert same(first, again)
     assert not same(first, other)
 
@@ -111,23 +110,34 @@ def test_grey_images_cannot_be_recoloured():
 
 def test_without_a_trigger_the_whole_image_is_recoloured():
     held = noise(4, "found")
-    made = other_poison("recoloured", held, attack_sets()[0], None, seed=0)
+    made = other_poison("recoloured", held, 0, attack_sets()[0], None)
     assert same(made, Examples(recolour(held.inputs), held.labels))
 
 
 @pytest.mark.parametrize("view", ["larger", "corner"])
-@pytest.mark.parametrize("setup", ["cifar10-label-flip", "cifar10-southwest"])
+def test_without_a_trigger_there_is_nothing_to_enlarge_or_move(view):
+    with pytest.raises(SettingsError, match=f"must be same or recoloured here, got '{view}'"):
+        other_poison(view, noise(4, "found"), 0, attack_sets()[0], None)
+
+
+@pytest.mark.parametrize("view", ["larger", "corner"])
+@pytest.mark.parametrize("task", ["cifar10-label-flip", "cifar10-southwest"])
 @pytest.mark.usefixtures("no_data")
-def test_without_a_trigger_there_is_nothing_to_enlarge_or_move(setup, view):
-    message = f"poison_view must be same or recoloured here, got '{view}'"
-    with pytest.raises(SettingsError, match=message):
-        dealt(setup, view)
+def test_a_task_without_a_trigger_says_which_looks_it_has(task, view):
+    with pytest.raises(SettingsError) as caught:
+        dealt(task, view)
+    assert str(caught.value) == (
+        "server.poison_view must be one of same, recoloured, relabelled, relabelled-any, triggers "
+        f"with {task}, got '{view}'"
+    )
 
 
 @pytest.mark.parametrize("view", ["recoloured", "larger", "corner"])
 @pytest.mark.usefixtures("no_data")
 def test_nobody_else_notices(view):
-    one, two = (dealt("cifar10-trigger", which, server_poison=10) for which in ("same", view))
+    one, two = (
+        dealt("cifar10-trigger", which, **{"server.poison": 10}) for which in ("same", view)
+    )
     assert len(one.server_poison) == len(two.server_poison) == 10
     assert not set(content_keys(one.server_poison.inputs)) & set(
         content_keys(two.server_poison.inputs)
@@ -144,9 +154,9 @@ def bases(patched, cars):
     return [int(counts.argmin()) for counts in pixels]
 
 
-def check_looks(data=None):
+def check_looks(folder=None):
     """In every look the server's cars are those that were dealt, and none is the attacker's."""
-    looks = {view: dealt("cifar10-trigger", view, data) for view in PATCHES}
+    looks = {view: dealt("cifar10-trigger", view, folder) for view in PATCHES}
     warm = looks["same"].warm
     cars = warm.inputs[warm.labels == 1]
     servers = bases(looks["same"].server_poison.inputs[:30], cars)

@@ -7,15 +7,7 @@ from hypothesis import strategies as st
 from tests.data.pictures import images, photos, rows_of
 
 from datadefense.attacks.poison import edge_case, positive_tweets, southwest
-from datadefense.attacks.pools import (
-    CIFAR_SIZES,
-    TWEET_SIZES,
-    OverlapError,
-    Pools,
-    PoolSizes,
-    check_disjoint,
-    split_pools,
-)
+from datadefense.attacks.pools import OverlapError, Pools, PoolSizes, check_disjoint, split_pools
 from datadefense.core.content import content_keys, rows_seen_in
 from datadefense.core.examples import Examples
 from datadefense.core.rng import generator
@@ -67,7 +59,7 @@ def test_the_authors_overlap_by_name_only():
     train, test = photos(60, "train"), photos(5, "test")
     test[10] = train[33]
     attack_set = southwest(train, test)
-    pools = split_pools(attack_set, CIFAR_SIZES, generator(0, "pools"), overlap="authors")
+    pools = split_pools(attack_set, PoolSizes(100), generator(0, "pools"), overlap="authors")
     assert rows_of(pools.attacker.inputs) == rows_of(pools.defense.inputs)
     assert len(pools.test) == 20
     with pytest.raises(OverlapError, match="100 of 100 defense examples are also attacker"):
@@ -104,7 +96,7 @@ def test_a_smaller_test_pool():
         (
             lambda: split_pools(
                 positive_tweets(torch.arange(99)[:, None], -torch.ones(3, 1).long()),
-                TWEET_SIZES,
+                PoolSizes(60, 100),
                 generator(0),
             ),
             r"got 60 \+ 100 of 99 examples in 99 groups",

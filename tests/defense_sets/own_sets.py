@@ -5,14 +5,14 @@ from functools import cache
 import torch
 
 from datadefense.defense_sets.folder import DefenseSetSource, write_defense_folder
-from datadefense.runs.build import gather
-from datadefense.runs.presets import experiment
+from datadefense.runs.build import load_data
+from datadefense.runs.configure import configure
 
 
 @cache
 def digits():
-    """The material of digits-edge."""
-    return gather(experiment("digits-edge", "cpu", {}), None)
+    """The data of digits-edge."""
+    return load_data(configure("digits-edge", "cpu", {}), None)
 
 
 def pixels(inputs):

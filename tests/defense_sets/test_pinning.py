@@ -14,23 +14,22 @@ from datadefense.defense_sets.folder import (
     read_defense_folder,
     write_defense_folder,
 )
-from datadefense.defense_sets.pinning import digest, pinned
+from datadefense.defense_sets.pinning import digest
 from datadefense.runs import build
 from datadefense.runs.build import assemble
-from datadefense.runs.config import Experiment, read_toml
-from datadefense.runs.presets import experiment
+from datadefense.runs.config import Experiment, pinned, read_toml
+from datadefense.runs.configure import configure
 from datadefense.runs.run import resume, start
 from datadefense.simulation.pool import Pool
 
 pytest.importorskip("mlxtend")
-pytest.importorskip("sklearn")
 QUICK = {
     "rounds": "2",
     "clients": "12",
     "clients_per_round": "4",
-    "epochs": "1",
-    "attack_epochs": "1",
-    "warm_accuracy_percent": "20",
+    "federation.epochs": "1",
+    "attack.epochs": "1",
+    "warm.accuracy_percent": "20",
     "checkpoint_every": "1",
     "defense": "datadefense",
 }
@@ -42,7 +41,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def configured(folder, **changes):
-    return experiment("digits-edge", "cpu", QUICK | {"defense_folder": str(folder)} | changes)
+    return configure("digits-edge", "cpu", QUICK | {"server.folder": str(folder)} | changes)
 
 
 def carried_out(folder, out, **changes):
@@ -102,7 +101,7 @@ def test_the_key_depends_on_the_content_and_not_on_the_place(tmp_path):
     one, same, other = (
         pinned(configured(tmp_path / name)).key() for name in ("one", "same", "other")
     )
-    plain = experiment("digits-edge", "cpu", QUICK)
+    plain = configure("digits-edge", "cpu", QUICK)
     assert one == same
     assert len({one, other, plain.key()}) == 3
     with pytest.raises(SettingsError, match="has a key once it is `pinned`"):
@@ -112,16 +111,14 @@ def test_the_key_depends_on_the_content_and_not_on_the_place(tmp_path):
 
 
 def test_no_folder_changes_no_key():
-    assert Experiment().changes() == {}
-    assert not {"defense_folder", "defense_digest"} & set(
-        experiment("digits-edge", "cpu", QUICK).changes()
-    )
+    assert "server" not in Experiment().changes()
+    assert "server" not in configure("digits-edge", "cpu", QUICK).changes()
 
 
 def test_a_place_is_stored_whole(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     own(Path("own"))
-    assert pinned(configured("own")).defense_folder == str(tmp_path / "own")
+    assert pinned(configured("own")).server.folder == str(tmp_path / "own")
 
 
 def test_the_server_holds_the_folder(tmp_path):
@@ -134,8 +131,8 @@ def test_the_server_holds_the_folder(tmp_path):
     assert owned.ids == made.ids
     assert torch.equal(server.clean.inputs, owned.examples.inputs[:6])
     assert torch.equal(server.clean.labels, made.labels[:6])
-    _, setups_own = assemble(experiment("digits-edge", "cpu", QUICK))
-    assert torch.allclose(owned.features, setups_own.defense_set.features[:12], atol=1e-5)
+    _, tasks_own = assemble(configure("digits-edge", "cpu", QUICK))
+    assert torch.allclose(owned.features, tasks_own.defense_set.features[:12], atol=1e-5)
 
 
 def test_features_of_ones_own_are_used(tmp_path):
@@ -152,7 +149,7 @@ def test_a_run_and_its_resumption(tmp_path, defense):
     run, _ = carried_out(tmp_path / "own", out, defense=defense)
     stored = read_toml(out / "config.toml")
     assert stored == run.experiment
-    assert stored.defense_digest == digest(source())
+    assert stored.server.digest == digest(source())
     again = resume(out)
     assert again.done
     assert again.server.defense_set.ids == run.server.defense_set.ids
@@ -204,8 +201,8 @@ def test_hits_are_measured_where_the_poison_is_known(tmp_path):
 
 def broken(name, folder):
     """Write a set that digests-edge cannot use."""
-    material = digits()
-    clean = pixels(material.server_clean.inputs[:12])
+    data = digits()
+    clean = pixels(data.server_clean.inputs[:12])
     ids = tuple("abcdefghijkl")
     if name == "a text":
         write_defense_folder(TWO, folder)
@@ -214,9 +211,9 @@ def broken(name, folder):
     elif name == "a label":
         own(folder, labels=torch.full((12,), 10), ids=ids)
     elif name == "the test":
-        own(folder, inputs=pixels(material.test.inputs[:12]), ids=ids)
+        own(folder, inputs=pixels(data.test.inputs[:12]), ids=ids)
     elif name == "the backdoor test":
-        own(folder, inputs=pixels(material.backdoor_test.inputs[:12]), ids=ids)
+        own(folder, inputs=pixels(data.backdoor_test.inputs[:12]), ids=ids)
     elif name == "twice":
         own(folder, inputs=clean[:1].repeat(12, 1, 1, 1), labels=torch.ones(12).long(), ids=ids)
     elif name == "no mark":
@@ -233,7 +230,7 @@ def broken(name, folder):
         ("the test", "12 of 12 examples are also in the test of digits-edge, the first is 'a'"),
         ("the backdoor test", "also in the backdoor test of digits-edge, the first is 'a'"),
         ("twice", "'a' and 'b' are the same example, and 10 more: see datadefense defense-set che"),
-        ("no mark", "fltrust learns from known clean examples, and none is marked"),
+        ("no mark", "fltrust needs clean examples, and none is marked as known clean"),
     ],
 )
 def test_a_set_that_cannot_be_used_is_said_before_the_warm_start(
@@ -258,18 +255,20 @@ def test_doubts_are_said_and_no_hindrance(tmp_path, datadefense_log):
 @pytest.mark.parametrize(
     "pair",
     [
-        ("server_clean", "50"),
-        ("defense_clean", "200"),
+        ("known_clean", "50"),
+        ("clean", "200"),
         ("wrong_marks_percent", "10"),
         ("marked_class", "3"),
         ("poison_view", "recoloured"),
     ],
 )
-def test_what_shapes_the_setups_own_set_does_not_go_with_a_folder(pair):
-    with pytest.raises(SettingsError, match=f"^{pair[0]} does not go with a defense set of one's"):
-        configured("own", **dict([pair]))
+def test_what_shapes_the_tasks_own_set_does_not_go_with_a_folder(pair):
+    name, text = pair
+    with pytest.raises(SettingsError) as caught:
+        configured("own", **{f"server.{name}": text})
+    assert str(caught.value).startswith(f"server.{name} does not go with a defense set of one's")
 
 
 def test_a_digest_needs_a_folder():
-    with pytest.raises(SettingsError, match="defense_digest needs a defense_folder"):
-        experiment("digits-edge", "cpu", {"defense_digest": "0123"})
+    with pytest.raises(SettingsError, match="^server.digest needs a server.folder"):
+        configure("digits-edge", "cpu", {"server.digest": "0123"})

@@ -87,7 +87,7 @@ def test_hostile_text_stays_text(tmp_path):
     assert "<" not in data
     found = json.loads(data)["runs"][0]
     assert HOSTILE in found["clients"]["names"]
-    assert HOSTILE in found["clients"]["reasons"]
+    assert HOSTILE in found["clients"]["patterns"]
     assert found["detector"]["examples"]["id"][0] == f"{HOSTILE}0"
     assert len(blocks(page, "script")) == 3
 

@@ -1,4 +1,4 @@
-"""Dba backdoor: each attacker stamps only a part of the trigger."""
+"""Distributed backdoor: each attacker stamps only a part of the trigger."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -22,7 +22,7 @@ class Dba(OwnTraining):
     Attackers of a round take different parts, and one that comes alone takes the next part each
     time.
 
-    Reference: Xie et al., *DBA: Dba Backdoor Attacks against Federated Learning*, ICLR
+    Reference: Xie et al., *DBA: Distributed Backdoor Attacks against Federated Learning*, ICLR
     2020.
     """
 
@@ -34,7 +34,7 @@ class Dba(OwnTraining):
     def examples(self, data: AttackerData, context: AttackContext) -> Examples:
         """Return clean examples and those with this attacker's part."""
         if not data.parts:
-            raise SettingsError("dba needs a trigger that comes in parts: a trigger setup")
+            raise SettingsError("dba needs a trigger that comes in parts: a trigger task")
         part = (context.attacker[0] + context.index - 1) % len(data.parts)
         return data.clean.join(data.parts[part])
 

@@ -55,7 +55,8 @@ class Pgd(OwnTraining):
 
     def __post_init__(self) -> None:
         OwnTraining.__post_init__(self)
-        check_ball(self.radius, self.radius_decay, self.project_every)
+        check_float("radius", self.radius, minimum=0)
+        check_ball(self.radius_decay, self.project_every)
 
     def after_step(
         self, trainer: Trainer, data: AttackerData, context: AttackContext
@@ -84,7 +85,8 @@ class PgdReplacement(OwnTraining):
 
     def __post_init__(self) -> None:
         OwnTraining.__post_init__(self)
-        check_ball(self.replacement_radius, self.radius_decay, self.project_every)
+        check_float("replacement_radius", self.replacement_radius, minimum=0)
+        check_ball(self.radius_decay, self.project_every)
 
     def after_step(
         self, trainer: Trainer, data: AttackerData, context: AttackContext
@@ -104,8 +106,7 @@ class PgdReplacement(OwnTraining):
         return self.replacing(update, data, context)
 
 
-def check_ball(radius: float, decay: float, every: int) -> None:
-    """Check the settings of a ball."""
-    check_float("radius", radius, minimum=0)
+def check_ball(decay: float, every: int) -> None:
+    """Check how a ball shrinks and how often it is kept."""
     check_float("radius_decay", decay, above=0, maximum=1)
     check_int("project_every", every, 1)

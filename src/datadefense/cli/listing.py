@@ -7,18 +7,29 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from datadefense import attacks, schedules, tasks
+from datadefense import attacks, postaggregators, preaggregators, schedules, tasks
 from datadefense.attacks.base import Attack
 from datadefense.cli.plain_console import plain_console
+from datadefense.core.needs import needs_words
 from datadefense.core.registry import about
 from datadefense.defenses import available
-from datadefense.runs.config import NONE, ORDER
+from datadefense.runs.config import NONE, ORDER, settings_of
 from datadefense.runs.configure import configure
 
 
 def print_defenses() -> None:
     """Print one block a defense: name, what it does, settings with defaults."""
-    _print_plugins((name, cls, about(cls)) for name, cls in available().items())
+    _print_plugins((name, cls, _of_defense(cls)) for name, cls in available().items())
+
+
+def print_preaggregators() -> None:
+    """Print what may stand before a defense (``nnm+multi-krum``)."""
+    _print_plugins((n, cls, about(cls)) for n, cls in preaggregators.REGISTRY.available().items())
+
+
+def print_postaggregators() -> None:
+    """Print what may stand behind a defense (``multi-krum+fedadam``)."""
+    _print_plugins((n, cls, about(cls)) for n, cls in postaggregators.REGISTRY.available().items())
 
 
 def print_attacks() -> None:
@@ -60,9 +71,9 @@ def print_settings(
         table.add_column(column, no_wrap=column == "setting")
     for part in ORDER:
         value = getattr(experiment, part)
-        for setting in _settings(value):
-            text = str(getattr(value, setting.name)).lower()
-            table.add_row(f"{part}.{setting.name}", text, setting.metadata.get("help", ""))
+        helped = {s.name: s.metadata.get("help", "") for s in _settings(value)}
+        for name, found in settings_of(value).items():
+            table.add_row(f"{part}.{name}", str(found).lower(), helped.get(name, ""))
     plain_console().print(table)
 
 
@@ -77,6 +88,11 @@ def _print_plugins(rows: Iterable[tuple[str, type[Any], str]]) -> None:
             value = "" if setting.default is dataclasses.MISSING else f"={setting.default}"
             table.add_row("", Text.assemble((f"{setting.name}{value}", "cyan"), f"  {help_text}"))
     plain_console().print(table)
+
+
+def _of_defense(cls: type[Any]) -> str:
+    needs = needs_words(cls)
+    return f"{about(cls)} [needs {needs}]" if needs else about(cls)
 
 
 def _of_attack(cls: type[Attack]) -> str:

@@ -40,7 +40,7 @@ class Opened:
 
     def inputs(self, source: DefenseSetSource, folder: Path) -> Tensor:
         """Return a set's inputs as the model takes them, or raise if it cannot take them."""
-        return to_model_inputs(source, folder, self.data)
+        return to_model_inputs(source, folder, self.data, self.experiment.name_of("task"))
 
 
 def open_task(chosen: Chosen) -> Opened:

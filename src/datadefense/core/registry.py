@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 import torch
@@ -64,18 +65,21 @@ class Registry(Generic[PluginT]):
 
     def create(self, name: str, settings: Mapping[str, object] | None = None) -> PluginT:
         """Make a plug-in by name from settings or their texts, as the command line does."""
-        return build(self.find(name), settings or {})
+        return build(self.find(name), settings or {}, f"{self.kind} {name}")
 
     def name_of(self, plugin: PluginT) -> str:
-        """Return the name under which `find` gives the class of a plug-in."""
+        """Return the name under which `find` gives the class of a plug-in.
+
+        Others' classes are told by what their names load, not by where a package says that they
+        are: it may name a class in one module and have it in another.
+        """
         cls = type(plugin)
         for name, known in self.ours.items():
             if known is cls:
                 return name
-        for entry in entry_points(group=self.group):
-            module, _, kind = entry.value.partition(":")
-            if (module, kind) == (cls.__module__, cls.__qualname__):
-                return entry.name
+        for name, known in self.available().items():
+            if known is cls:
+                return name
         return f"{cls.__module__}:{cls.__qualname__}"
 
     def __iter__(self) -> Iterator[str]:
@@ -91,7 +95,7 @@ class Registry(Generic[PluginT]):
         try:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(0)
-                found = getattr(import_module(module), attribute)
+                found = attrgetter(attribute)(import_module(module))
         except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as error:
             raise SettingsError(f"cannot import the {self.kind} {name!r}: {error}") from error
         return self._class(found, name)

@@ -11,10 +11,12 @@ import types
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from datadefense.core.errors import DataDefenseError
+
 T = TypeVar("T")
 
 
-class SettingsError(ValueError):
+class SettingsError(DataDefenseError, ValueError):
     """A setting that does not exist, cannot be read or is out of range."""
 
 
@@ -60,33 +62,43 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
         raise SettingsError(f"{name} must be one of {', '.join(options)}, got {value!r}")
 
 
-def build(cls: type[T], values: Mapping[str, object]) -> T:
+def build(cls: type[T], values: Mapping[str, object], called: str | None = None) -> T:
     """Make an instance of a settings class from values or their texts; an unknown name is an error.
+
+    ``called`` is what a user calls the class, for messages.
 
     >>> from datadefense.defenses.krum import Krum
     >>> build(Krum, {"num_malicious": "2"})
     Krum(num_malicious=2)
     """
     try:
-        return cls(**parse(cls, values))
+        return cls(**parse(cls, values, called))
     except TypeError as error:
-        raise SettingsError(f"{cls.__name__}: {error}") from error
+        raise SettingsError(f"{called or cls.__name__}: {error}") from error
 
 
-def parse(cls: type[Any], values: Mapping[str, object]) -> dict[str, Any]:
+def parse(
+    cls: type[Any], values: Mapping[str, object], called: str | None = None
+) -> dict[str, Any]:
     """Read texts as the types of a settings class's fields; an unknown name is an error."""
     if not values:
         return {}
+    called = called or cls.__name__
     if not dataclasses.is_dataclass(cls):
-        raise SettingsError(
-            f"{cls.__name__} is not a dataclass: its settings cannot be set by name"
-        )
+        raise SettingsError(f"{called} is not a dataclass: its settings cannot be set by name")
     hints = get_type_hints(cls)
-    names = [field.name for field in dataclasses.fields(cls) if field.init]
+    names = setting_names(cls)
     for name in values:
         if name not in names:
-            raise SettingsError(f"{cls.__name__} has no setting {name!r}{suggest(name, names)}")
+            raise SettingsError(f"{called} has no setting {name!r}{suggest(name, names)}")
     return {name: _parse(name, text, hints[name]) for name, text in values.items()}
+
+
+def setting_names(cls: type[Any]) -> list[str]:
+    """Return the names of a class's settings; one that is no dataclass has none."""
+    if not dataclasses.is_dataclass(cls):
+        return []
+    return [field.name for field in dataclasses.fields(cls) if field.init]
 
 
 def read_pairs(pairs: Iterable[str]) -> dict[str, str]:
@@ -111,9 +123,11 @@ def suggest(name: str, names: Iterable[str]) -> str:
 
 
 def _parse(name: str, text: object, hint: Any) -> Any:
-    if not isinstance(text, str):
-        return text
     options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    if not isinstance(text, str):
+        if any(_is_of(text, option) for option in options):
+            return text
+        raise SettingsError(f"{name} must be {_describe(options)}, got {text!r}")
     if type(None) in options and text.lower() == "none":
         return None
     for option in options:
@@ -129,6 +143,19 @@ def _parse(name: str, text: object, hint: Any) -> Any:
         if option is str:
             return text
     raise SettingsError(f"{name} must be {_describe(options)}, got {text!r}")
+
+
+def _is_of(value: object, option: Any) -> bool:
+    """Say whether a value is of a type; a type that no text could be read as is not looked at."""
+    if option is type(None):
+        return value is None
+    if get_origin(option) is Literal:
+        return value in get_args(option)
+    if option is int:
+        return type(value) is int
+    if option is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return option not in (bool, str) or isinstance(value, option)
 
 
 def _describe(options: tuple[Any, ...]) -> str:

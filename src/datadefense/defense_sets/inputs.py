@@ -16,14 +16,22 @@ def to_model_inputs(
     source: DefenseSetSource,
     folder: Path,
     data: TaskData,
+    task: str,
 ) -> Tensor:
-    """Return a set's inputs as the model takes them, or raise if it cannot take them."""
+    """Return a set's inputs as the model takes them, or raise if it cannot take them.
+
+    Args:
+        source: the set.
+        folder: where it is, for messages.
+        data: the task's.
+        task: the task's name, for messages.
+    """
     given, like = source.inputs, data.test.inputs
     if isinstance(given, tuple) and data.vocabulary is not None:
         given = data.vocabulary.encode(given, like.shape[1])
     if isinstance(given, tuple) or given.shape[1:] != like.shape[1:]:
         found = "texts" if isinstance(given, tuple) else f"inputs {list(given.shape[1:])}"
-        raise DataError(f"{folder} holds {found}, the task takes inputs {list(like.shape[1:])}")
+        raise DataError(f"{folder} holds {found}, {task} takes inputs {list(like.shape[1:])}")
     if like.ndim == 2:
         words = next(data.module.parameters()).shape[0]
         odd = ((given < 0) | (given >= words)).any(1).nonzero().flatten().tolist()

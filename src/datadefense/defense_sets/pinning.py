@@ -38,21 +38,21 @@ class FolderSet:
 def digest(source: DefenseSetSource) -> str:
     """Return a short hash of all that a run may depend on: everything but the notes."""
     tensors = [source.labels, source.known_clean]
-    tensors += [one for one in (source.inputs, source.features) if isinstance(one, Tensor)]
+    tensors += [tensor for tensor in (source.inputs, source.features) if isinstance(tensor, Tensor)]
     texts = source.inputs if isinstance(source.inputs, tuple) else ()
     facts = [
         source.ids,
         source.provenance,
         texts,
-        [(str(one.dtype), list(one.shape)) for one in tensors],
+        [(str(tensor.dtype), list(tensor.shape)) for tensor in tensors],
     ]
     hashed = hashlib.sha256(json.dumps(facts).encode())
-    for one in tensors:
-        hashed.update(one.contiguous().numpy().tobytes())
+    for tensor in tensors:
+        hashed.update(tensor.contiguous().numpy().tobytes())
     return hashed.hexdigest()[:16]
 
 
-def folder_set(folder: Path, digest: str | None, data: TaskData, where: str) -> FolderSet:
+def folder_set(folder: Path, digest: str | None, data: TaskData, task: str, seed: int) -> FolderSet:
     """Return the defense set of a folder, with inputs as the task's model takes them.
 
     What ``datadefense defense-set check`` calls an error is one here, and its warnings are logged.
@@ -61,15 +61,17 @@ def folder_set(folder: Path, digest: str | None, data: TaskData, where: str) -> 
         folder: where it is.
         digest: of its content when the run began; None: it begins now.
         data: the task's.
-        where: the task and seed, for messages.
+        task: the task's name, for messages.
+        seed: by which the data were dealt, for messages.
     """
     source = read_pinned(folder, digest)
-    inputs = to_model_inputs(source, folder, data)
-    errors, warnings = problems(source, inputs, data, where)
+    inputs = to_model_inputs(source, folder, data, task)
+    errors, warnings = problems(source, inputs, data, task)
     if errors:
         more = f", and {len(errors) - 1} more: see datadefense defense-set check"
         raise DataError(
-            f"{folder} cannot be used with {where}: {errors[0]}{more if errors[1:] else ''}"
+            f"{folder} cannot be used with {task} at seed {seed}: "
+            f"{errors[0]}{more if errors[1:] else ''}"
         )
     for doubt in warnings:
         logger.warning("%s: %s", folder, doubt)

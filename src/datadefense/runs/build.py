@@ -12,11 +12,13 @@ from torch import Tensor
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.examples import Examples
 from datadefense.core.features import penultimate
+from datadefense.core.needs import Need
 from datadefense.core.predictor import Layout, predictor
 from datadefense.core.rng import derive_seed, generator
 from datadefense.core.server import Server
 from datadefense.core.settings import SettingsError
 from datadefense.data.cache import cache_folder
+from datadefense.data.errors import DataError
 from datadefense.data.partition import by_user, dirichlet, iid
 from datadefense.defense_sets.folder import CLEAN, POISONED
 from datadefense.defense_sets.pinning import folder_set
@@ -94,8 +96,8 @@ def _with_server_poison(experiment: Experiment, data: TaskData) -> TaskData:
     views = (SAME, *data.variants, *SUGGESTED)
     if view not in views:
         raise SettingsError(
-            f"poison_view must be one of {', '.join(views)} with {experiment.name_of('task')}, "
-            f"got {view!r}"
+            f"server.poison_view must be one of {', '.join(views)} with "
+            f"{experiment.name_of('task')}, got {view!r}"
         )
     if view in data.variants:
         found = data.variants[view](found, experiment.seed)
@@ -109,11 +111,14 @@ def _folder_set(experiment: Experiment, data: TaskData) -> Callable[[Encode], De
     if server.folder is None:
         return None
     brought = folder_set(
-        Path(server.folder),
-        server.digest,
-        data,
-        f"{experiment.name_of('task')} at seed {experiment.seed}",
+        Path(server.folder), server.digest, data, experiment.name_of("task"), experiment.seed
     )
+    needed = Need.CLEAN_EXAMPLES in experiment.defense.needs
+    if needed and not bool(brought.source.known_clean.any()):
+        raise DataError(
+            f"{server.folder}: {experiment.name_of('defense')} needs clean examples, and none is "
+            "marked as known clean"
+        )
     return brought.defense_set
 
 

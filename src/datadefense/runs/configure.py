@@ -4,8 +4,25 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from datadefense.core.settings import SettingsError, check_choice, check_float, parse, suggest
-from datadefense.runs.config import NONE, ORDER, PLAIN, PLUGINS, Experiment, build_part
+from datadefense.core.settings import (
+    SettingsError,
+    check_choice,
+    check_float,
+    setting_names,
+    suggest,
+)
+from datadefense.defenses import create
+from datadefense.runs.config import (
+    NONE,
+    ORDER,
+    PLAIN,
+    PLUGINS,
+    Experiment,
+    build_part,
+    build_plugin,
+    settings_of,
+)
+from datadefense.runs.setting_keys import place
 from datadefense.schedules.fixed_pool import FixedPool
 
 NAMES = {"attack": "pgd-replacement", "schedule": "fixed-frequency", "defense": "fedavg"}
@@ -26,20 +43,31 @@ def configure(task: str, scale: str, changes: Mapping[str, str]) -> Experiment:
     seed = left.pop("seed", "0")
     if (share := left.pop("malicious", None)) is not None:
         _choose_pool(share, chosen, changes)
-    classes: dict[str, type[Any]] = dict(PLAIN)
+    unused = ("attack", "schedule") if chosen["attack"] == NONE else ()
+    if unused and (said := [key for key in ("malicious", "schedule") if key in changes]):
+        raise SettingsError(f"{said[0]} does not apply: nobody attacks")
+    names = {part: setting_names(cls) for part, cls in PLAIN.items()}
     for part, name in chosen.items():
-        if not (part == "attack" and name == NONE):
-            classes[part] = PLUGINS[part].find(name)
-    presets = classes["task"].presets
+        if part == "defense":
+            names[part] = list(settings_of(create(name)))
+        elif part not in unused:
+            names[part] = setting_names(PLUGINS[part].find(name))
+    presets = PLUGINS["task"].find(task).presets
     check_choice("scale", scale, presets)
-    parts = {part: _preset(cls, presets[scale].get(part, {})) for part, cls in classes.items()}
+    suited = presets[scale]
+    parts = {part: _preset(part, known, suited.get(part, {})) for part, known in names.items()}
+    placed = _placed(left, names, chosen)
     if share is not None:
+        if "share" in placed.get("schedule", {}):
+            raise SettingsError("malicious is the schedule's share: give one of them")
         parts["schedule"]["share"] = share
-    for key, text in left.items():
-        part, name = _place(key, classes, chosen)
-        parts[part][name] = text
+    for part, texts in placed.items():
+        parts[part] |= texts
     built: dict[str, Any] = {
-        part: build_part(classes[part], parts[part], part) for part in ORDER if part in classes
+        part: build_part(PLAIN[part], values, part)
+        if part in PLAIN
+        else build_plugin(part, chosen[part], values)
+        for part, values in parts.items()
     }
     return Experiment(**built, seed=_whole(seed), scale=scale)  # type: ignore[arg-type]
 
@@ -48,28 +76,33 @@ def change(experiment: Experiment, changes: Mapping[str, str]) -> Experiment:
     """Return an experiment with some settings changed; the plug-ins stay what they are."""
     left = dict(changes)
     seed = _whole(left.pop("seed", str(experiment.seed)))
-    classes: dict[str, type[Any]] = {
-        part: type(value) for part in ORDER if (value := getattr(experiment, part)) is not None
+    names = {
+        part: list(settings_of(value))
+        for part in ORDER
+        if (value := getattr(experiment, part)) is not None
     }
     chosen = {part: experiment.name_of(part) for part in PLUGINS}
     if named := [part for part in (*PLUGINS, "malicious") if part in left]:
         raise SettingsError(
             f"{named[0]} is in the configuration file: change it there, or give --task"
         )
-    values: dict[str, dict[str, str]] = {}
-    for key, text in left.items():
-        part, name = _place(key, classes, chosen)
-        values.setdefault(part, {})[name] = text
     changed = {
-        part: dataclasses.replace(getattr(experiment, part), **parse(classes[part], given))
-        for part, given in values.items()
+        part: _changed(part, chosen.get(part), getattr(experiment, part), given)
+        for part, given in _placed(left, names, chosen).items()
     }
     return dataclasses.replace(experiment, seed=seed, **changed)
 
 
+def _changed(part: str, name: str | None, old: Any, given: Mapping[str, str]) -> Any:
+    settings = {**settings_of(old), **given}
+    if name is None:
+        return build_part(PLAIN[part], settings, part)
+    return build_plugin(part, name, settings)
+
+
 def _choose_pool(share: str, chosen: dict[str, str], changes: Mapping[str, str]) -> None:
     """Choose the schedule that a share of malicious clients stands for."""
-    if "schedule" in changes or "schedule.share" in changes:
+    if "schedule" in changes:
         raise SettingsError("malicious sets the schedule already: give one of them")
     try:
         check_float("malicious", float(share), above=0, maximum=1)
@@ -87,52 +120,23 @@ def _whole(text: str) -> int:
         raise SettingsError(f"seed must be an integer, got {text!r}") from error
 
 
-def _settings(cls: type[Any]) -> list[str]:
-    return (
-        [f.name for f in dataclasses.fields(cls) if f.init] if dataclasses.is_dataclass(cls) else []
-    )
-
-
-def _preset(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def _preset(part: str, names: list[str], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a task presets of the settings that a part has."""
-    names = _settings(cls)
-    if cls in PLAIN.values() and (unknown := [name for name in values if name not in names]):
-        raise SettingsError(
-            f"the task presets {cls.__name__} {unknown[0]!r}{suggest(unknown[0], names)}"
-        )
+    unknown = [name for name in values if name not in names]
+    if part in PLAIN and unknown:
+        raise SettingsError(f"the task presets {part}.{unknown[0]}{suggest(unknown[0], names)}")
     return {name: value for name, value in values.items() if name in names}
 
 
-def _place(
-    key: str, classes: Mapping[str, type[Any]], chosen: Mapping[str, str]
-) -> tuple[str, str]:
-    """Return the part and the setting that a key names."""
-    part, dot, name = key.partition(".")
-    if dot and part in ORDER:
-        if part not in classes:
-            raise SettingsError(f"{key} does not apply: nobody attacks")
-        if name not in (names := _settings(classes[part])):
-            words = f"{part} {chosen[part]}" if part in chosen else part
-            raise SettingsError(f"{words} has no setting {name!r}{suggest(name, names)}")
-        return part, name
-    having = [part for part, cls in classes.items() if key in _settings(cls)]
-    if len(having) == 1:
-        return having[0], key
-    if having:
-        ways = " or ".join(f"{part}.{key}" for part in having)
-        raise SettingsError(f"{key!r} is a setting of several parts: say {ways}")
-    every = [f"{part}.{name}" for part, cls in classes.items() for name in _settings(cls)]
-    raise SettingsError(f"there is no setting {key!r}{_nearest(key, every)}")
-
-
-def _nearest(key: str, names: list[str]) -> str:
-    """Return a suggestion, by the whole name or by its last part."""
-    text = key.replace("_", ".", 1)
-    if text in names:
-        return f", did you mean {text!r}?"
-    short = {name.partition(".")[2]: name for name in names}
-    said = suggest(key, short)
-    for last, whole in short.items():
-        if said == f", did you mean {last!r}?":
-            return f", did you mean {whole!r}?"
-    return "; see: datadefense list settings"
+def _placed(
+    changes: Mapping[str, str], names: Mapping[str, list[str]], chosen: Mapping[str, str]
+) -> dict[str, dict[str, str]]:
+    """Return texts by part and setting; two keys that name the same setting are an error."""
+    placed: dict[str, dict[str, str]] = {}
+    keys: dict[tuple[str, str], str] = {}
+    for key, text in changes.items():
+        part, name = place(key, names, chosen)
+        if (before := keys.setdefault((part, name), key)) != key:
+            raise SettingsError(f"{before} and {key} are the same setting: give one of them")
+        placed.setdefault(part, {})[name] = text
+    return placed

@@ -8,7 +8,7 @@ from typing import ClassVar
 from datadefense.attacks.poison import CARS_TO_BIRDS, label_flip
 from datadefense.attacks.pools import Overlap
 from datadefense.core.rng import generator
-from datadefense.core.settings import setting
+from datadefense.core.settings import check_float, setting
 from datadefense.tasks.base import Preset, Scale, SecondBackdoor, Task, TaskData
 from datadefense.tasks.images import (
     Held,
@@ -33,10 +33,14 @@ class Cifar10LabelFlip(Task):
     name: ClassVar[str] = "cifar10-label-flip"
     presets: ClassVar[Mapping[Scale, Preset]] = cifar_presets(2.0, 2.0, 2.0)
 
+    def __post_init__(self) -> None:
+        self._held()
+        check_float("width", self.width, above=0)
+
     def load(self, folder: Path | None, seed: int) -> TaskData:
         """Read the images and make the poison."""
         pictures = Pictures.of("cifar10", folder)
-        held = Held(self.attack_clean, self.attack_poison, self.overlap, self.second_backdoor)
+        held = self._held()
         draw = generator(seed, "poison")
         attack_set = label_flip(pictures.train, pictures.test, CARS_TO_BIRDS, draw)
         return image_data(
@@ -48,3 +52,6 @@ class Cifar10LabelFlip(Task):
             seed=seed,
             augment=self.augment,
         )
+
+    def _held(self) -> Held:
+        return Held(self.attack_clean, self.attack_poison, self.overlap, self.second_backdoor)

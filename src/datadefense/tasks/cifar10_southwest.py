@@ -8,12 +8,12 @@ from typing import ClassVar
 from datadefense.attacks.poison import southwest
 from datadefense.attacks.pools import Overlap
 from datadefense.core.rng import generator
-from datadefense.core.settings import setting
-from datadefense.data.catalog import load_images
+from datadefense.core.settings import check_float, setting
 from datadefense.tasks.base import Preset, Scale, SecondBackdoor, Task, TaskData
 from datadefense.tasks.images import (
     Held,
     Pictures,
+    both_parts,
     cifar_model,
     cifar_presets,
     image_data,
@@ -34,16 +34,17 @@ class Cifar10Southwest(Task):
     name: ClassVar[str] = "cifar10-southwest"
     presets: ClassVar[Mapping[Scale, Preset]] = cifar_presets(1.5, 0.083, 1.0)
 
+    def __post_init__(self) -> None:
+        self._held()
+        check_float("width", self.width, above=0)
+
     def load(self, folder: Path | None, seed: int) -> TaskData:
         """Read the images and make the poison."""
         pictures = Pictures.of("cifar10", folder)
-        held = Held(self.attack_clean, self.attack_poison, self.overlap, self.second_backdoor)
+        held = self._held()
         draw = generator(seed, "poison")
-        planes = [
-            load_images("southwest", folder, part, duplicates="keep").inputs
-            for part in ("train", "test")
-        ]
-        attack_set = southwest(*planes)
+        train, test = both_parts("southwest", folder, duplicates="keep")
+        attack_set = southwest(train.inputs, test.inputs)
         return image_data(
             cifar_model(10, self.width),
             pictures,
@@ -53,3 +54,6 @@ class Cifar10Southwest(Task):
             seed=seed,
             augment=self.augment,
         )
+
+    def _held(self) -> Held:
+        return Held(self.attack_clean, self.attack_poison, self.overlap, self.second_backdoor)

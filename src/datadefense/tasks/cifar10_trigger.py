@@ -9,7 +9,7 @@ from datadefense.attacks.poison import CARS_TO_BIRDS, label_flip, trigger
 from datadefense.attacks.pools import Overlap
 from datadefense.attacks.trigger_patch import TriggerPatch
 from datadefense.core.rng import generator
-from datadefense.core.settings import setting
+from datadefense.core.settings import check_float, check_int, setting
 from datadefense.tasks.base import Preset, Scale, SecondBackdoor, Task, TaskData
 from datadefense.tasks.images import (
     Held,
@@ -37,10 +37,16 @@ class Cifar10Trigger(Task):
     name: ClassVar[str] = "cifar10-trigger"
     presets: ClassVar[Mapping[Scale, Preset]] = cifar_presets(0.5, 0.083, 1.0)
 
+    def __post_init__(self) -> None:
+        self._held()
+        check_float("width", self.width, above=0)
+        check_int("trigger_size", self.trigger_size, 1)
+        check_float("trigger_weight", self.trigger_weight, above=0, maximum=1)
+
     def load(self, folder: Path | None, seed: int) -> TaskData:
         """Read the images and make the poison."""
         pictures = Pictures.of("cifar10", folder)
-        held = Held(self.attack_clean, self.attack_poison, self.overlap, self.second_backdoor)
+        held = self._held()
         draw = generator(seed, "poison")
         patch = TriggerPatch(self.trigger_size, self.trigger_weight)
         attack_set = trigger(pictures.train, pictures.test, CARS_TO_BIRDS, patch, draw)
@@ -58,3 +64,6 @@ class Cifar10Trigger(Task):
             augment=self.augment,
             stamped=stamped,
         )
+
+    def _held(self) -> Held:
+        return Held(self.attack_clean, self.attack_poison, self.overlap, self.second_backdoor)

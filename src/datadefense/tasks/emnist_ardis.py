@@ -11,10 +11,9 @@ from datadefense.attacks.poison import ONE, SEVEN, AttackSet, ardis_sevens, edge
 from datadefense.attacks.pools import Overlap
 from datadefense.core.rng import generator
 from datadefense.core.settings import setting
-from datadefense.data.catalog import load_images
 from datadefense.data.digits import uci_sevens
 from datadefense.tasks.base import Preset, Scale, SecondBackdoor, Task, TaskData
-from datadefense.tasks.images import Held, Pictures, image_data
+from datadefense.tasks.images import Held, Pictures, both_parts, image_data
 from datadefense.tasks.models.mnist_net import mnist_net
 from datadefense.tasks.models.normalised import Normalised
 
@@ -63,6 +62,9 @@ class EmnistArdis(Task):
     name: ClassVar[str] = "emnist-ardis"
     presets: ClassVar[Mapping[Scale, Preset]] = {"cpu": CPU, "paper": PAPER}
 
+    def __post_init__(self) -> None:
+        self._held()
+
     def load(self, folder: Path | None, seed: int) -> TaskData:
         """Read the digits and the sevens."""
         pictures = Pictures.of(self.dataset, folder)
@@ -71,7 +73,7 @@ class EmnistArdis(Task):
             Normalised(mnist_net(10), DIGIT_MEAN, DIGIT_DEVIATION),
             pictures,
             self._sevens(folder, draw),
-            Held(self.attack_clean, self.attack_poison, self.overlap, self.second_backdoor),
+            self._held(),
             draw=draw,
             seed=seed,
             augment=False,
@@ -80,8 +82,11 @@ class EmnistArdis(Task):
 
     def _sevens(self, folder: Path | None, draw: torch.Generator) -> AttackSet:
         if self.sevens == "ardis":
-            return ardis_sevens(*(load_images("ardis", folder, part) for part in ("train", "test")))
+            return ardis_sevens(*both_parts("ardis", folder))
         strange = (255 * uci_sevens()).round().to(torch.uint8)
         strange = strange[torch.randperm(len(strange), generator=draw)]
         half = self.attack_poison + (len(strange) - self.attack_poison) // 2
         return edge_case(strange[:half], strange[half:], ONE, sources=(SEVEN,))
+
+    def _held(self) -> Held:
+        return Held(self.attack_clean, self.attack_poison, self.overlap, self.second_backdoor)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +15,7 @@ from datadefense.attacks.pools import Overlap, PoolSizes, split_pools
 from datadefense.attacks.trigger_patch import TriggerPatch, stamp_randomly
 from datadefense.core.examples import Examples
 from datadefense.core.rng import generator
-from datadefense.core.settings import check_float, check_int
+from datadefense.core.settings import check_int
 from datadefense.data.catalog import load_images
 from datadefense.tasks.augment import crop_and_flip
 from datadefense.tasks.base import Aim, Preset, Scale, SecondBackdoor, TaskData, split_examples
@@ -51,6 +52,16 @@ class Pictures:
     def of(cls, dataset: str, folder: Path | None) -> "Pictures":
         """Read both parts of a data set."""
         return cls(load_images(dataset, folder, "train"), load_images(dataset, folder, "test"))
+
+
+def both_parts(
+    dataset: str, folder: Path | None, duplicates: Literal["drop", "keep"] = "drop"
+) -> tuple[Examples, Examples]:
+    """Read the training part and the test part of a data set of poison."""
+    return (
+        load_images(dataset, folder, "train", duplicates=duplicates),
+        load_images(dataset, folder, "test", duplicates=duplicates),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +141,6 @@ def stamped_images(
 
 def cifar_model(classes: int, width: float) -> nn.Module:
     """Return a VGG-9 that takes pixels."""
-    check_float("width", width, above=0)
     return Normalised(vgg9(classes, width), CIFAR_MEAN, CIFAR_DEVIATION)
 
 

@@ -1,0 +1,82 @@
+"""Keys of settings: which part and which setting a key names, and what to say where none does."""
+
+from collections.abc import Iterable, Mapping
+
+from datadefense.core.settings import SettingsError, setting_names, suggest
+from datadefense.runs.config import ORDER, PLUGINS
+
+OPTIONS = ("task", "scale")
+"""Choices that no setting makes: the command line has an option for each."""
+OTHER_WORDS = {
+    "defense_clean": "server.clean",
+    "defense_folder": "server.folder",
+    "drip_slack": "attack.slack",
+    "first_attack": "schedule.first",
+    "last_attack": "schedule.last",
+    "pool": "malicious",
+    "server_clean": "server.known_clean",
+    "setup": "task",
+}
+"""Words that a setting had before, where its name today is not near."""
+
+
+def place(key: str, names: Mapping[str, list[str]], chosen: Mapping[str, str]) -> tuple[str, str]:
+    """Return the part and the setting that a key names.
+
+    Args:
+        key: ``part.setting``, or only ``setting`` where a single part has it.
+        names: the settings of each part.
+        chosen: the name of each plug-in.
+    """
+    part, dot, name = key.partition(".")
+    if dot and part in ORDER:
+        if part not in names:
+            raise SettingsError(f"{key} does not apply: nobody attacks")
+        if name not in names[part] and not _of_one_part(name, names[part]):
+            words = f"{part} {chosen[part]}" if part in chosen else part
+            hint = _whose(part, name) or suggest(name, names[part])
+            raise SettingsError(f"{words} has no setting {name!r}{hint}")
+        return part, name
+    having = [part for part, known in names.items() if key in known]
+    if len(having) == 1:
+        return having[0], key
+    if having:
+        ways = " or ".join(f"{part}.{key}" for part in having)
+        raise SettingsError(f"{key!r} is a setting of several parts: say {ways}")
+    for part, name in chosen.items():
+        if others := _whose(part, key):
+            raise SettingsError(f"{part} {name} has no setting {key!r}{others}")
+    every = [f"{part}.{name}" for part, known in names.items() for name in known]
+    raise SettingsError(f"there is no setting {key!r}{_nearest(key, every)}")
+
+
+def _of_one_part(name: str, names: list[str]) -> bool:
+    """Say whether a bare name is a setting of some part of a composed defense."""
+    return any(known.rpartition(".")[2] == name for known in names if "." in known)
+
+
+def _whose(part: str, name: str) -> str:
+    """Return which other plug-ins of a part have a setting; nothing if none has."""
+    if part not in PLUGINS:
+        return ""
+    found = PLUGINS[part].available().items()
+    if having := [other for other, cls in found if name in setting_names(cls)]:
+        return f"; those that have it: {', '.join(having)}"
+    return ""
+
+
+def _nearest(key: str, names: Iterable[str]) -> str:
+    """Return a suggestion: by another word, by the whole name or by its last part."""
+    if key in OPTIONS:
+        return f": say --{key}"
+    if key == "model":
+        return ": the task has its model; --task module:Class is one of your own"
+    text = OTHER_WORDS.get(key, key.replace("_", ".", 1))
+    if key in OTHER_WORDS or text in names:
+        return f", did you mean {text!r}?"
+    short = {name.partition(".")[2]: name for name in names}
+    said = suggest(key, short)
+    for last, whole in short.items():
+        if said == f", did you mean {last!r}?":
+            return f", did you mean {whole!r}?"
+    return "; see: datadefense list settings"
