@@ -315,5 +315,7 @@ def test_presets_suit_the_data_and_can_be_replaced(my_module):
     assert found.warm.accuracy_percent is None
     assert dataclasses.replace(found, seed=3).task == found.task
     my_module("my_other", 'preset={"federation": {"learningrate": 0.5}}')
-    with pytest.raises(SettingsError, match="'learningrate', did you mean 'learning_rate'"):
+    with pytest.raises(
+        SettingsError, match="federation.learningrate, did you mean 'learning_rate'"
+    ):
         configure("my_other:make", "cpu", QUICK)

@@ -124,4 +124,5 @@ def _of_attack(cls: type[Attack]) -> str:
 
 
 def _settings(plugin: Any) -> tuple["dataclasses.Field[Any]", ...]:
-    return dataclasses.fields(plugin) if dataclasses.is_dataclass(plugin) else ()
+    found = dataclasses.fields(plugin) if dataclasses.is_dataclass(plugin) else ()
+    return tuple(setting for setting in found if setting.init)
