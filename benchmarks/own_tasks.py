@@ -26,11 +26,14 @@ FEW = {
 def figures(task: str, defense: str, seed: int, changes: dict[str, str]) -> dict[str, object]:
     wanted = {"attack": "data-poisoning", "malicious": "0.2", "rounds": "20", "seed": str(seed)}
     experiment = configure(task, "cpu", wanted | {"defense": defense} | changes)
-    with TemporaryDirectory() as folder, start(experiment, Path(folder) / "run") as run:
-        with Pool(run.federation, 0) as pool:
-            for _ in run.rounds(pool):
-                pass
-            summary = run.finish(pool)
+    with (
+        TemporaryDirectory() as folder,
+        start(experiment, Path(folder) / "run") as run,
+        Pool(run.federation, 0) as pool,
+    ):
+        for _ in run.rounds(pool):
+            pass
+        summary = run.finish(pool)
     found = {name: round(getattr(summary, name) or 0.0, 3) for name in FIGURES}
     return {"task": task, "defense": defense, "seed": seed, "changes": changes, **found}
 
