@@ -151,7 +151,7 @@ def test_tweets_that_nobody_signed(typed, tmp_path):
         ".",
         *(word for pair in settings for word in ("--set", pair)),
     )
-    assert_one_line(ended, "nobody's name is in this copy of sentiment140")
+    assert_one_line(ended, "nobody's name is in this copy of the data of sentiment-yl")
 
 
 def params(folder):

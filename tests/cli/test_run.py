@@ -244,9 +244,10 @@ def test_a_defense_of_ones_own_is_looked_for_in_the_current_folder(tmp_path):
 
 
 def test_lists(datadefense):
-    setups = datadefense("list", "setups").stdout
+    tasks = datadefense("list", "tasks").stdout
     for name in ("digits-edge", "cifar10-southwest", "sentiment-yl", "emnist-ardis"):
-        assert name in setups
+        assert name in tasks
+    assert datadefense("list", "setups").stdout == tasks
     attacks = datadefense("list", "attacks").stdout
     for name in ("none", "pgd", "pgd-replacement", "neurotoxin", "dba", "lie", "adaptive", "idle"):
         assert name in attacks

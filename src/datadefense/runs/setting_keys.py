@@ -9,6 +9,8 @@ from datadefense.runs.config import ORDER, PLUGINS
 
 OPTIONS = ("task", "scale")
 """Choices that no setting makes: the command line has an option for each."""
+WITHOUT_PART = ("attack", "schedule", "defense", "malicious", "seed")
+"""Keys that are taken as they are."""
 OTHER_WORDS = {
     "defense_clean": "server.clean",
     "defense_folder": "server.folder",
@@ -48,7 +50,8 @@ def place(key: str, classes: Mapping[str, type[Any]], chosen: Mapping[str, str])
     for part, name in chosen.items():
         if others := _whose(part, key):
             raise SettingsError(f"{part} {name} has no setting {key!r}{others}")
-    every = [f"{part}.{name}" for part, cls in classes.items() for name in setting_names(cls)]
+    every = [*WITHOUT_PART]
+    every += [f"{part}.{name}" for part, cls in classes.items() for name in setting_names(cls)]
     raise SettingsError(f"there is no setting {key!r}{_nearest(key, every)}")
 
 
@@ -71,8 +74,8 @@ def _nearest(key: str, names: Sequence[str]) -> str:
     text = OTHER_WORDS.get(key, key.replace("_", ".", 1))
     if key in OTHER_WORDS or text in names:
         return f", did you mean {text!r}?"
-    lasts = {name.partition(".")[2] for name in names}
+    lasts = {name.rpartition(".")[2] for name in names}
     if close := difflib.get_close_matches(key, sorted(lasts), n=1):
-        ways = [repr(name) for name in names if name.partition(".")[2] == close[0]]
+        ways = [repr(name) for name in names if name.rpartition(".")[2] == close[0]]
         return f", did you mean {' or '.join(ways)}?"
     return "; see: datadefense list settings"
