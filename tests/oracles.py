@@ -238,7 +238,7 @@ def between(value, low, high):
     return max(low, min(high, value))
 
 
-def faults(clean, poison, distance, released, usual, *, excuses=(2, 0.25)):
+def penalties(clean, poison, distance, released, usual, *, excuses=(2, 0.25)):
     """``released``: the old model's losses on clean and on poisoned points."""
     released_clean, released_poison = released
     worse = [(loss - released_clean) / (released_clean + 0.1) for loss in clean]
@@ -284,3 +284,44 @@ def poison_share(margins, known):
             best = bound, error
     part = len(unknown) / len(margins)
     return (0.0, 0.0) if best is None else (max(0.0, best[0]) * part, best[1] * part)
+
+
+def clip_rows(rows, bound=None):
+    lengths = sorted(norm(row) for row in rows)
+    bound = lengths[(len(rows) - 1) // 2] if bound is None else bound
+    return [shortened(row, bound) for row in rows]
+
+
+def shortened(row, bound):
+    return [x * bound / norm(row) for x in row] if norm(row) > bound else list(row)
+
+
+def arc_rows(rows, f):
+    n = len(rows)
+    cut = math.floor(2 * f * (n - f) / n)
+    bound = sorted((norm(row) for row in rows), reverse=True)[cut]
+    return [shortened(row, bound) for row in rows]
+
+
+def nnm_rows(rows, f):
+    mixed = []
+    for i, row in enumerate(rows):
+        far = {j: squared_distance(row, other) for j, other in enumerate(rows) if j != i}
+        nearest = [i, *sorted(far, key=lambda j: (far[j], j))][: len(rows) - f]
+        mixed.append(mean_of([rows[j] for j in nearest]))
+    return mixed
+
+
+def bucket_rows(rows, order, size):
+    shuffled = [rows[j] for j in order]
+    return [mean_of(shuffled[start : start + size]) for start in range(0, len(rows), size)]
+
+
+def adam_steps(updates, eta, beta_1, beta_2, tau):
+    """The steps of FedAdam for one coordinate, its update given round by round."""
+    m, v, steps = 0.0, tau**2, []
+    for u in updates:
+        m = beta_1 * m + (1 - beta_1) * u
+        v = beta_2 * v + (1 - beta_2) * u * u
+        steps.append(eta * m / (math.sqrt(v) + tau))
+    return steps

@@ -6,9 +6,9 @@ from torch import nn
 from datadefense import DefenseSet, Examples, Layout, Server, predictor
 from datadefense.attacks.base import AttackerData
 from datadefense.attacks.pgd import Pgd
-from datadefense.attacks.schedule import FixedFrequency
 from datadefense.core.local_training import Sgd
 from datadefense.core.rng import generator
+from datadefense.schedules import FixedFrequency
 from datadefense.simulation.federation import Federation
 from datadefense.simulation.shards import Shards
 
@@ -83,7 +83,7 @@ def resnet_federation(buffers="aggregate", **changes):
         "training": Sgd(2, 16, 0.05),
         "schedule": FixedFrequency(period=2),
         "clients_per_round": 7,
-        "attack": Pgd(epochs=2, batch_size=16, learning_rate=0.05, replacement=False),
+        "attack": Pgd(epochs=2, learning_rate=0.05),
         "attacker_data": AttackerData(stripes(40, 4), with_corner(40, 5)),
     }
     return Federation(**(fields | changes))

@@ -1,7 +1,9 @@
-"""The code in README and CONTRIBUTING runs, and the files that documents link to exist."""
+"""The code in documents runs, and the files that documents link to exist."""
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -10,13 +12,27 @@ TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
 DOCUMENTS = [*TOP, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
-def test_the_python_in_it_runs(name, capsys):
+PLUGINS = [f"docs/plugins/{path.name}" for path in sorted((ROOT / "docs/plugins").glob("*.md"))]
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/defenses.md", *PLUGINS])
+def test_the_python_in_it_runs(name, capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "page", page := ModuleType("page"))
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
     assert blocks
-    exec(compile("\n".join(blocks), name, "exec"), {"__name__": name})  # noqa: S102
+    exec(compile("\n".join(blocks), name, "exec"), page.__dict__)  # noqa: S102
     if name == "README.md":
         assert "values are not finite" in capsys.readouterr().out
+    if name == "docs/defenses.md":
+        said = capsys.readouterr().out.strip()
+        assert said == "['clip.norm', 'clip.scale', 'nnm.rows', 'mixed.score']"
+
+
+@pytest.mark.parametrize("name", ["docs/defenses.md", *PLUGINS])
+def test_an_example_is_short(name):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
+    assert all(len(block.splitlines()) <= 30 for block in blocks)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -26,3 +42,27 @@ def test_links_lead_somewhere(document):
         link for link in links if "://" not in link and not (document.parent / link).exists()
     ]
     assert not missing
+
+
+def rows_of_paper_to_code():
+    """Return the names of code and the first file beside them, of each row that has both."""
+    folder, rows = ROOT / "docs", []
+    for line in (folder / "paper-to-code.md").read_text().splitlines():
+        cells = line.split(" | ")
+        if len(cells) == 3 and (names := re.findall(r"`([\w.]+)`", cells[1])):
+            file = re.findall(r"\]\(([^)]+)\)", cells[2])[0]
+            rows.append(pytest.param(folder / file, names, id=",".join(names)))
+    return rows
+
+
+@pytest.mark.parametrize(("path", "names"), rows_of_paper_to_code())
+def test_what_the_paper_has_is_where_the_table_says(path, names):
+    text = path.read_text()
+    for name in names:
+        for part in name.split("."):
+            assert re.search(rf"^ *(def|class) {part}\b|^ +{part}:", text, re.MULTILINE), name
+
+
+def test_the_table_has_every_equation():
+    text = (ROOT / "docs" / "paper-to-code.md").read_text()
+    assert re.findall(r"\*\*Eq\. (\d+)\*\*", text) == [str(number) for number in range(1, 12)]

@@ -15,7 +15,7 @@ def test_every_public_name_is_there():
     for name in datadefense.__all__:
         assert getattr(datadefense, name) is not None
     assert dir(datadefense) == sorted(datadefense.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'krumm'"):
+    with pytest.raises(AttributeError, match="No datadefense attribute krumm"):
         _ = datadefense.krumm
 
 

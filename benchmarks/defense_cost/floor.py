@@ -33,7 +33,7 @@ def floor(scene: Scene) -> Callable[[], None]:
     *others, new = modules
     parameters, parts = list(new.parameters()), [inputs] if narrow else torch.split(inputs, AT_ONCE)
     weights = torch.full((scene.clients,), 1 / scene.clients)
-    psi = draw_psi(owned.features.shape[1], CLASSES, generator(0, "psi"))
+    psi = draw_psi(owned.features.shape[1], CLASSES, generator(0, "psi"), 256)
     leaves = [weight.requires_grad_() for weight in psi]
     truth, margins = one_hot(labels, CLASSES).float(), torch.ones(len(owned))
 

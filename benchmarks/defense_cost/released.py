@@ -28,7 +28,7 @@ def released(scene: Scene) -> Callable[[], None]:
     modules = [scene.loaded(params) for params in scene.start + round.updates]
     template = scene.loaded(scene.start)
     theta = torch.rand(1, 4, generator=generator(0, "theta")).requires_grad_()
-    psi = draw_psi(owned.features.shape[1], CLASSES, generator(0, "psi"))
+    psi = draw_psi(owned.features.shape[1], CLASSES, generator(0, "psi"), 256)
     held = [theta, *(weight.requires_grad_() for weight in psi)]
     held += [parameter for module in modules for parameter in module.parameters()]
 

@@ -9,12 +9,12 @@ from time import perf_counter
 import torch
 
 from benchmarks.engine.tasks import LEARNING_RATE, MOMENTUM, TASKS, Task
-from datadefense.attacks.schedule import Never
 from datadefense.core.examples import Examples
 from datadefense.core.local_training import Sgd
 from datadefense.core.predictor import Layout
 from datadefense.core.server import Server
 from datadefense.defenses import FedAvg
+from datadefense.schedules import Never
 from datadefense.simulation.federation import Federation
 from datadefense.simulation.pool import Pool
 from datadefense.simulation.rounds import begin, simulate

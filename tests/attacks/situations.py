@@ -8,10 +8,11 @@ from tests.simulation.tiny import tiny_federation
 from torch.nn.functional import cross_entropy
 
 from datadefense.attacks.base import AttackContext
-from datadefense.attacks.pgd import Pgd
 from datadefense.core.local_training import Sgd, Trainer
 
 FEDERATION = tiny_federation()
+OWN = {"epochs": 3, "learning_rate": 0.02}
+"""How attackers train who have passes and a step size of their own."""
 
 
 def context(**changes):
@@ -25,6 +26,7 @@ def context(**changes):
         augment=None,
         seed=0,
         first=FEDERATION.start,
+        clients=10,
     )
     return replace(base, **changes)
 
@@ -33,9 +35,8 @@ def trainer():
     return Trainer(copy.deepcopy(FEDERATION.module), FEDERATION.layout)
 
 
-def update_of(twist, attacker_data=FEDERATION.attacker_data, where=None, on=None, **settings):
-    attack = Pgd(epochs=3, batch_size=8, radius=None, weight_decay=0.0, twist=twist, **settings)
-    return attack.update(on or trainer(), attacker_data, where or context())
+def update_of(attack, data=FEDERATION.attacker_data, where=None, on=None):
+    return attack.update(on or trainer(), data, where or context())
 
 
 def no_dropout():

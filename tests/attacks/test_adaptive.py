@@ -5,10 +5,18 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.attacks.situations import FEDERATION, context, losses_on, no_dropout, update_of
+from tests.attacks.situations import (
+    FEDERATION,
+    OWN,
+    context,
+    losses_on,
+    no_dropout,
+    update_of,
+)
 from tests.simulation.tiny import clouds, poisoned
 
-from datadefense.attacks.adaptive import LONGEST, KnowsTheDefense
+from datadefense.attacks.adaptive import LONGEST, Adaptive
+from datadefense.attacks.black_box import BlackBox
 from datadefense.core.predictor import predictor
 from datadefense.core.settings import SettingsError
 
@@ -25,17 +33,26 @@ def honest_length(where):
     return float((trained - where.start).norm())
 
 
+def radius_of(attack, where):
+    """What the projection leaves of an update that is much too long."""
+    worker = no_dropout()
+    project = attack.after_step(worker, LOOT, where)
+    worker.load(where.start + 100.0)
+    project(0, False)
+    return float(worker.write_update(where.start, torch.empty_like(where.start)).norm())
+
+
 @pytest.mark.parametrize("reach", [0.25, 1.0, 3.0])
 def test_the_radius_is_so_many_honest_updates(reach):
     where = context()
-    radius = KnowsTheDefense(reach=reach).radius(no_dropout(), LOOT, where)
+    radius = radius_of(Adaptive(reach=reach), where)
     assert radius == pytest.approx(reach * honest_length(where), rel=1e-4)
 
 
 def test_the_radius_follows_how_honest_clients_train_in_the_round():
-    twist, where = KnowsTheDefense(), context()
+    where = context()
     slow = replace(where, training=replace(where.training, learning_rate=0.001))
-    early, late = (twist.radius(no_dropout(), LOOT, one) for one in (where, slow))
+    early, late = (radius_of(Adaptive(), place) for place in (where, slow))
     assert late == pytest.approx(1.5 * honest_length(slow), rel=1e-4)
     assert late < 0.1 * early
 
@@ -43,9 +60,9 @@ def test_the_radius_follows_how_honest_clients_train_in_the_round():
 @pytest.mark.parametrize("reach", [0.25, 1.0])
 def test_what_is_sent_is_within_the_ball(reach):
     """A greedy attacker would go further, so it ends on the border."""
-    twist = KnowsTheDefense(weight=0.0, reach=reach)
-    radius = twist.radius(no_dropout(), LOOT, context())
-    sent = float(update_of(twist, LOOT, learning_rate=0.3, on=no_dropout()).norm())
+    attack = Adaptive(epochs=3, learning_rate=0.3, weight=0.0, reach=reach)
+    radius = radius_of(attack, context())
+    sent = float(update_of(attack, LOOT, on=no_dropout()).norm())
     assert sent <= radius * (1 + 1e-5)
     assert sent > 0.9 * radius
 
@@ -53,10 +70,34 @@ def test_what_is_sent_is_within_the_ball(reach):
 def test_who_dares_more_takes_more_of_the_poison_in():
     _, released = losses_on(torch.zeros_like(FEDERATION.start), GUESS)
     left = [
-        losses_on(update_of(KnowsTheDefense(5.0, dared, 20.0), LOOT), GUESS)[1]
+        losses_on(update_of(Adaptive(**OWN, weight=5.0, tolerance=dared, reach=20.0), LOOT), GUESS)[
+            1
+        ]
         for dared in (0.0, 1.0)
     ]
     assert left[1] < left[0] - 0.2 * released
+
+
+def test_it_looks_more_honest_than_one_who_does_not_care():
+    _, released = losses_on(torch.zeros_like(FEDERATION.start), GUESS)
+    _, blunt = losses_on(update_of(BlackBox(**OWN), LOOT), GUESS)
+    _, careful = losses_on(update_of(Adaptive(**OWN, weight=5.0), LOOT), GUESS)
+    assert blunt < released
+    assert careful > blunt + 0.5 * (released - blunt)
+
+
+def test_it_needs_a_guess():
+    with pytest.raises(SettingsError, match="needs a guess"):
+        update_of(Adaptive(**OWN))
+
+
+def test_a_third_of_the_poison_is_kept_as_the_guess():
+    held = Adaptive().holdings(FEDERATION.attacker_data, 20)
+    clean, poison = held.guess
+    assert (len(held.poison), len(poison)) == (14, 6)
+    assert clean is held.clean is FEDERATION.attacker_data.clean
+    together = torch.cat([held.poison.inputs, poison.inputs])
+    assert torch.equal(together, FEDERATION.attacker_data.poison.inputs)
 
 
 def mean_loss(worker, examples):
@@ -86,9 +127,9 @@ def test_the_loss_is_the_classes_and_the_price_of_both_faults(
     """At the global model, on the way to one with the backdoor, and on the way back from it."""
     weight, worker = 7.0, no_dropout()
     worker.load(FEDERATION.start)
-    loss = KnowsTheDefense(weight, tolerance).loss(worker, LOOT, context())
+    loss = Adaptive(weight=weight, tolerance=tolerance).loss(worker, LOOT, context())
     before = [mean_loss(worker, part) for part in GUESS]
-    worker.load(FEDERATION.start + step * update_of(KnowsTheDefense(0.0, reach=20.0), LOOT))
+    worker.load(FEDERATION.start + step * update_of(Adaptive(**OWN, weight=0.0, reach=20.0), LOOT))
     worse, learned = faults(worker, before, tolerance)
     assert (worse > 0, learned > 0) == (is_worse, has_learned and tolerance < 1)
     expected = mean_loss(worker, BATCH) + weight * (worse + learned)
@@ -103,7 +144,7 @@ def test_a_long_gradient_is_cut_and_keeps_its_direction(length, left):
     sizes = [tensor.numel() for tensor in worker.tensors]
     for tensor, part in zip(worker.tensors, drawn.split(sizes), strict=True):
         tensor.grad = (length / drawn.norm() * part).view_as(tensor)
-    KnowsTheDefense().before_step(worker, context())()
+    Adaptive().before_step(worker, context())()
     cut = torch.cat([tensor.grad.flatten() for tensor in worker.tensors])
     assert torch.allclose(cut, left / drawn.norm() * drawn, atol=1e-5)
 
@@ -115,8 +156,10 @@ def test_a_long_gradient_is_cut_and_keeps_its_direction(length, left):
         ({"tolerance": 1.1}, "tolerance must be <= 1"),
         ({"reach": 0.0}, "reach must be > 0"),
         ({"weight": -1.0}, "weight must be >= 0"),
+        ({"project_every": 0}, "project_every must be >= 1"),
+        ({"epochs": 0}, "epochs must be >= 1"),
     ],
 )
 def test_settings_that_cannot_be(settings, message):
     with pytest.raises(SettingsError, match=message):
-        KnowsTheDefense(**settings)
+        Adaptive(**settings)

@@ -5,17 +5,17 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.attacks.situations import FEDERATION, context, no_dropout, trainer, update_of
+from tests.attacks.situations import FEDERATION, OWN, context, no_dropout, trainer, update_of
 from tests.simulation.tiny import clouds, poisoned
 
-from datadefense.attacks.adaptive import KnowsTheDefense
+from datadefense.attacks.adaptive import Adaptive
 from datadefense.attacks.drip import Drip
 from datadefense.core.settings import SettingsError
 
 GUESS = (clouds(30, 21), poisoned(20, 22))
 LOOT = replace(FEDERATION.attacker_data, guess=GUESS)
 BATCH = clouds(9, 23)
-BACKDOOR = update_of(KnowsTheDefense(0.0, reach=20.0), LOOT)
+BACKDOOR = update_of(Adaptive(**OWN, weight=0.0, reach=20.0), LOOT)
 
 
 def probability(worker):
@@ -36,9 +36,12 @@ def test_the_third_price_is_what_is_known_beyond_the_first_model_and_the_slack(s
     worker.load(where.first)
     limit = probability(worker) + slack
     losses = []
-    for twist in (KnowsTheDefense(7.0, 0.2), Drip(7.0, 0.2, slack=slack)):
+    for attack in (
+        Adaptive(weight=7.0, tolerance=0.2),
+        Drip(weight=7.0, tolerance=0.2, slack=slack),
+    ):
         worker.load(where.start)
-        loss = twist.loss(worker, LOOT, where)
+        loss = attack.loss(worker, LOOT, where)
         worker.load(where.start + step * BACKDOOR)
         losses.append(loss(worker.module, BATCH.inputs, BATCH.labels).item())
     beyond = max(probability(worker) - limit, 0)
@@ -58,7 +61,7 @@ def test_some_of_these_models_are_beyond_and_some_are_not():
 def test_the_round_begins_at_the_global_model_again():
     worker, where = trainer(), context(first=FEDERATION.start + BACKDOOR)
     worker.load(where.start)
-    Drip().loss(worker, LOOT, where)
+    Drip(slack=0.03).loss(worker, LOOT, where)
     left = worker.write_update(where.start, torch.empty_like(where.start))
     assert not bool(left.any())
 
@@ -66,7 +69,8 @@ def test_the_round_begins_at_the_global_model_again():
 def test_with_slack_for_everything_it_is_the_attacker_who_only_knows_the_round():
     """To the bit in what it sends: the third price is always 0."""
     plain, patient = (
-        update_of(twist, LOOT, on=no_dropout()) for twist in (KnowsTheDefense(), Drip(slack=1.0))
+        update_of(attack, LOOT, on=no_dropout())
+        for attack in (Adaptive(**OWN), Drip(**OWN, slack=1.0))
     )
     assert torch.equal(plain, patient)
 
@@ -74,11 +78,11 @@ def test_with_slack_for_everything_it_is_the_attacker_who_only_knows_the_round()
 def test_it_knows_less_than_one_who_only_knows_the_round():
     """Both dare all in a round; only the patient one minds what the first model knew."""
     worker, known = no_dropout(), []
-    for twist in (
-        KnowsTheDefense(tolerance=1.0, reach=20.0),
-        Drip(tolerance=1.0, reach=20.0, slack=0.03),
+    for attack in (
+        Adaptive(**OWN, tolerance=1.0, reach=20.0),
+        Drip(**OWN, tolerance=1.0, reach=20.0, slack=0.03),
     ):
-        worker.load(FEDERATION.start + update_of(twist, LOOT, on=no_dropout()))
+        worker.load(FEDERATION.start + update_of(attack, LOOT, on=no_dropout()))
         worker.module.eval()
         known.append(probability(worker))
     worker.load(FEDERATION.start)
@@ -86,9 +90,10 @@ def test_it_knows_less_than_one_who_only_knows_the_round():
     assert first < known[1] < first + 0.1 < known[0]
 
 
-def test_it_needs_a_guess():
+@pytest.mark.parametrize("slack", [0.03, 1.0])
+def test_it_needs_a_guess(slack):
     with pytest.raises(SettingsError, match="needs a guess of the defense set"):
-        Drip().loss(trainer(), FEDERATION.attacker_data, context())
+        Drip(slack=slack).loss(trainer(), FEDERATION.attacker_data, context())
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from datadefense.cli.app import main
 QUICK = [
     item
     for pair in (
-        "clients=12",
+        "clients=40",
+        "test_examples=100",
         "clients_per_round=4",
         "federation.epochs=1",
         "attack.epochs=1",

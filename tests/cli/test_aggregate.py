@@ -24,6 +24,11 @@ def model(value):
     return {"layer.weight": torch.full((2, 3), value), "layer.bias": torch.full((2,), -value)}
 
 
+def said(row):
+    """Return a client's verdict and the gate's words, as one text."""
+    return f"{row['verdict']}: {row['reason']['text']}" if "reason" in row else row["verdict"]
+
+
 def write_client(folder, name, tensors, count):
     metadata = None if count is None else {"num_examples": str(count)}
     save_file(tensors, folder / "clients" / f"{name}.safetensors", metadata)
@@ -31,7 +36,7 @@ def write_client(folder, name, tensors, count):
 
 @pytest.fixture
 def run(folder, monkeypatch, capsys):
-    def call(*arguments, defense="median"):
+    def call(*arguments, defense="median", sends="updates"):
         monkeypatch.chdir(folder)
         monkeypatch.setenv("COLUMNS", "160")
         argv = [
@@ -47,6 +52,7 @@ def run(folder, monkeypatch, capsys):
             "new.safetensors",
             "--report",
             "report.json",
+            *(() if sends is None else ("--sends", sends)),
             *arguments,
         ]
         monkeypatch.setattr("sys.argv", argv)
@@ -67,8 +73,9 @@ def test_a_round_of_files(folder, run):
     assert report["defense"] == "median"
     assert [row["client"] for row in report["clients"]] == ["c1", "c2", "c3", "c4", "c5", "c6"]
     assert report["clients"][1]["num_examples"] == 20
-    assert report["clients"][1]["norm"] == pytest.approx(2 * 8**0.5)
-    for word in ("client", "examples", "norm", "weight", "verdict", "in the vote", "c6"):
+    assert report["clients"][1]["evidence"]["norm"] == pytest.approx(2 * 8**0.5)
+    assert report["clients"][1]["verdict"] == "voted"
+    for word in ("client", "examples", "norm", "weight", "verdict", "reason", "voted", "c6"):
         assert word in out.out
     with safe_open(folder / "new.safetensors", "pt") as file:
         assert file.metadata() == {"run": "seven"}
@@ -90,11 +97,13 @@ def test_updates_may_lie_in_a_file(folder, run):
 
 
 def test_weights_norms_and_verdicts(folder, run):
-    code, _ = run("--set", "norm_bound=6", defense="ndc")
+    code, out = run("--set", "norm_bound=6", defense="ndc")
     assert code == 0
     report = json.loads((folder / "report.json").read_text())
     last = report["clients"][-1]
-    assert last["verdict"].startswith("clipped to 35 %")
+    assert last["verdict"] == "reduced"
+    assert last["reason"] == {"code": "norm", "value": 16.9706, "limit": 6.0}
+    assert "norm 17, clipped to 6" in out.out
     assert last["weight"] == pytest.approx(60 / 210 * 6 / (6 * 8**0.5), rel=1e-5)
     assert report["settings"] == {"norm_bound": 6.0}
     rows = [[float(j)] * 8 for j in range(1, 7)]
@@ -148,7 +157,7 @@ def test_bad_files_are_named_and_do_not_stop_it(folder, run):
     actual = load_file(folder / "new.safetensors")
     assert all(torch.equal(actual[name], expected[name]) for name in expected)
     report = json.loads((folder / "report.json").read_text())
-    verdicts = {row["client"]: row["verdict"] for row in report["clients"]}
+    verdicts = {row["client"]: said(row) for row in report["clients"]}
     for client, reason in REASONS.items():
         assert verdicts[client].startswith("rejected: ")
         assert reason in verdicts[client]
@@ -167,12 +176,42 @@ def test_nobody_left_writes_nothing(folder, run):
     assert not (folder / "report.json").exists()
 
 
-def test_whole_models(folder, run):
+@pytest.mark.parametrize("sends", ["models", None])
+def test_whole_models_are_the_default(folder, run, sends):
     for j in range(1, 7):
         write_client(folder, f"c{j}", model(10.0 + j), 1)
-    code, _ = run("--sends", "models")
+    code, _ = run(sends=sends)
     assert code == 0
     assert load_file(folder / "new.safetensors")["layer.weight"][0, 0] == 13.5
+
+
+@pytest.mark.parametrize(
+    ("sends", "base", "message"),
+    [
+        ("updates", 10.0, "6 of 6 clients seem to send models, not updates"),
+        (None, 0.0, "6 of 6 clients seem to send updates, not models"),
+    ],
+)
+def test_files_of_the_other_kind_are_refused(folder, run, sends, base, message):
+    for j in range(1, 7):
+        write_client(folder, f"c{j}", model(base + j / 10), 1)
+    code, out = run("--state", "state.safetensors", sends=sends)
+    assert code == 2
+    assert out.err.startswith(f"error: {message}")
+    assert len(out.err.strip().splitlines()) == 1
+    written = {path.name for path in folder.iterdir()}
+    assert written == {"g.safetensors", "clients"}
+    assert run("--no-check-sends", sends=sends)[0] == 0
+
+
+@pytest.mark.parametrize("hostile", [0.0, 1e-3, 10.0, 1e30])
+@pytest.mark.parametrize(("sends", "base"), [("updates", 0.0), ("models", 10.0)])
+def test_two_hostile_files_of_the_other_kind_do_not_stop_it(folder, run, sends, base, hostile):
+    for j in range(1, 5):
+        write_client(folder, f"c{j}", model(base + j / 10), 1)
+    for j in (5, 6):
+        write_client(folder, f"c{j}", model(hostile), 1)
+    assert run(sends=sends)[0] == 0
 
 
 def test_counts_for_files_that_name_none(folder, run):
@@ -193,6 +232,18 @@ def test_state_goes_from_round_to_round(folder, run):
     assert run(*extra, defense="sparsefed")[0] == 0
     second = load_state(folder / "state.safetensors", like=like)
     assert second.error.abs().sum() > first.error.abs().sum()
+    before = (folder / "state.safetensors").read_bytes()
+    for changed, defense, message in (
+        (("--state", "state.safetensors"), "sparsefed", "setting 'top_fraction' is 0.25 there"),
+        (("--state", "state.safetensors"), "median", "its defense is 'sparsefed', this one's"),
+    ):
+        (folder / "new.safetensors").unlink(missing_ok=True)
+        code, out = run(*changed, defense=defense)
+        assert code == 2
+        assert f"{folder}/state.safetensors is no state of this run: " in out.err
+        assert message in out.err
+        assert not (folder / "new.safetensors").exists()
+        assert (folder / "state.safetensors").read_bytes() == before
     (folder / "state.safetensors").write_bytes(b"broken")
     code, out = run(*extra, defense="sparsefed")
     assert code == 2
@@ -211,19 +262,19 @@ def test_buffers_are_aggregated_kept_or_refused(folder, run):
     code, out = run("--buffers", "refuse")
     assert code == 2
     assert "the model has 2 buffers ('bn.num_batches_tracked', 'bn.running_mean')" in out.err
-    code, out = run()
+    code, out = run("--no-check-sends")
     assert code == 0
     assert "note: buffers of the model: 1 are aggregated with the parameters" in out.out
     assert "1 stay as the server has them ('bn.num_batches_tracked')" in out.out
     new = load_file(folder / "new.safetensors")
     assert new["bn.running_mean"].tolist() == [1.0, 1.0]
     assert new["bn.num_batches_tracked"].item() == 7
-    assert run("--buffers", "keep")[0] == 0
+    assert run("--no-check-sends", "--buffers", "keep")[0] == 0
     new = load_file(folder / "new.safetensors")
     assert new["bn.weight"].tolist() == [3.0, 3.0]
     assert new["bn.running_mean"].tolist() == [0.0, 0.0]
     assert new["bn.num_batches_tracked"].item() == 7
-    assert run("--buffers", "aggregate")[0] == 0
+    assert run("--no-check-sends", "--buffers", "aggregate")[0] == 0
     assert load_file(folder / "new.safetensors")["bn.running_mean"].tolist() == [1.0, 1.0]
 
 
@@ -242,6 +293,7 @@ def test_buffers_are_aggregated_kept_or_refused(folder, run):
         (("--sends", "gradients"), "median", "sends must be one of updates, models"),
         (("--buffers", "drop"), "median", "buffers must be one of"),
         (("--max-examples", "0"), "median", "max_examples must be >= 1, got 0"),
+        (("--spill-above", "-1"), "median", "spill_above must be >= 0, got -1"),
     ],
 )
 def test_a_users_mistake_is_one_line(folder, run, arguments, defense, message):
@@ -263,6 +315,13 @@ def test_a_broken_global_model_is_refused(folder, run):
     assert "holds values that are not finite" in out.err
 
 
+def test_a_model_without_parameters_is_one_line(folder, run):
+    save_file({"steps": torch.tensor(3)}, folder / "g.safetensors")
+    code, out = run()
+    assert code == 2
+    assert out.err == "error: the model has no parameters\n"
+
+
 def test_fewer_left_than_the_rule_needs_falls_back(folder, run):
     for j in (1, 2, 3):
         write_client(folder, f"c{j}", model(float("nan")), 1)
@@ -270,3 +329,31 @@ def test_fewer_left_than_the_rule_needs_falls_back(folder, run):
     assert code == 0
     assert "krum needs n >= f + 3, got n=3, f=1: took the median" in out.out
     assert load_file(folder / "new.safetensors")["layer.weight"][0, 0] == 15.0
+
+
+def test_a_composed_defense_with_settings_of_its_parts(folder, run):
+    """And with a state of all of them between two calls."""
+    name = "nnm+multi-krum+server-momentum"
+    settings = ("--set", "nnm.num_malicious=2", "--set", "momentum=0.5")
+    code, _ = run(*settings, "--state", "state.safetensors", defense=name)
+    assert code == 0
+    report = json.loads((folder / "report.json").read_text())
+    assert report["defense"] == name
+    assert report["settings"]["nnm.num_malicious"] == 2
+    assert create(name, report["settings"]) == create(
+        name, {"nnm.num_malicious": 2, "momentum": 0.5}
+    )
+    assert set(report["clients"][0]["evidence"]) == {"nnm.rows", "mixed.score"}
+    first = load_file(folder / "new.safetensors")["layer.weight"]
+    code, _ = run(*settings, "--state", "state.safetensors", defense=name)
+    second = load_file(folder / "new.safetensors")["layer.weight"]
+    assert torch.allclose(second - 10, 1.5 * (first - 10))
+
+
+def test_what_it_cannot_give_is_said_before_any_file_is_read(run):
+    code, out = run("--global", "nowhere", defense="clip+datadefense")
+    assert code == 2
+    assert out.err.strip() == (
+        "error: clip+datadefense needs a model and a defense set on the server: aggregate has only "
+        "files: use datadefense run, or the Flower strategy, see docs/defenses.md"
+    )

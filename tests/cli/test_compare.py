@@ -6,17 +6,18 @@ import json
 from types import MappingProxyType
 
 import pytest
+from tests.records import record_of
 from tests.runs.summaries import SUMMARY
 
 from datadefense.runs.config import write_toml
 from datadefense.runs.configure import configure
-from datadefense.simulation.rounds import RoundRecord
+from datadefense.runs.round_lines import round_line
 
 ROUNDS = [
-    RoundRecord(1, ["a", 4], ["a"], [0.0, 1.0], {}, {}, 90.0, 2.0, {"training": 1.0}),
-    RoundRecord(
-        2, [5, 4], ["b"], None, {}, {"rejected": [{"client": "b", "reason": "NaN"}]}, None, None
+    record_of(
+        1, ["a", 4], ["a"], [0.0, 1.0], ma_percent=90.0, asr_percent=2.0, seconds={"training": 1.0}
     ),
+    record_of(2, [5, 4], ["b"], rejected=[("b", "NaN")]),
 ]
 
 
@@ -27,8 +28,7 @@ def folder_of(tmp_path):
         folder.mkdir()
         configured = configure("digits-edge", "cpu", {"rounds": "2", **settings, **changes})
         (folder / "config.toml").write_text(write_toml(configured))
-        lines = [json.dumps(dataclasses.asdict(record)) + "\n" for record in ROUNDS]
-        (folder / "rounds.jsonl").write_text("".join(lines))
+        (folder / "rounds.jsonl").write_text("".join(map(round_line, ROUNDS)))
         summary = dataclasses.replace(SUMMARY, rounds=2, **changes)
         (folder / "summary.json").write_text(json.dumps(dataclasses.asdict(summary)))
         return folder

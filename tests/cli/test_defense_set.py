@@ -22,7 +22,6 @@ from datadefense.defense_sets.folder import (
 )
 
 pytest.importorskip("mlxtend")
-pytest.importorskip("sklearn")
 
 GUIDE = Path(__file__).parents[2] / "docs" / "defense-set.md"
 DIGITS = ("--task", "digits-edge")

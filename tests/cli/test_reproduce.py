@@ -125,7 +125,6 @@ def test_a_study_of_the_papers_size_has_nothing_at_ours(typed):
 def test_a_study_is_run_stored_shown_and_rendered(typed, tmp_path):
     """One point and what it is compared with; then nothing is left to run."""
     pytest.importorskip("mlxtend")
-    pytest.importorskip("sklearn")
     command = ("reproduce", "toy", "--only", "median", "--jobs", 1)
     ended = typed(*command)
     assert ended.code == 0, ended.err

@@ -18,7 +18,6 @@ from datadefense.runs.build import assemble
 from datadefense.runs.config import read_toml
 
 pytest.importorskip("mlxtend")
-pytest.importorskip("sklearn")
 
 
 @pytest.fixture
@@ -96,12 +95,11 @@ def test_several_runs_at_once_in_one_folder(datadefense, quick, tmp_path):
 
 
 @pytest.mark.parametrize("group", [False, True])
-def test_a_live_run_is_not_resumed_and_sigterm_ends_it_quietly(datadefense, long_run, group):
+def test_a_live_run_is_not_resumed_and_sigterm_ends_it_quietly(typed, long_run, group):
     """The signal reaches the run alone, or its workers with it as from a service manager."""
     running, rounds = long_run("--workers", 2)
-    refused = datadefense("resume", "a", "--workers", 0)
-    assert refused.returncode == 2
-    assert refused.stderr == "error: another process is at the run in a\n"
+    refused = typed("resume", "a", "--workers", 0)
+    assert (refused.code, refused.err) == (2, "error: another process is at the run in a\n")
     if group:
         os.killpg(running.pid, signal.SIGTERM)
     else:
@@ -116,8 +114,8 @@ def test_a_live_run_is_not_resumed_and_sigterm_ends_it_quietly(datadefense, long
     assert done == list(range(1, len(done) + 1))
     config = rounds.with_name("config.toml")
     config.write_text(config.read_text().replace("rounds = 400", f"rounds = {len(done) + 1}"))
-    resumed = datadefense("resume", "a", "--workers", 0)
-    assert resumed.returncode == 0, resumed.stderr
+    resumed = typed("resume", "a", "--workers", 0)
+    assert resumed.code == 0, resumed.err
     assert numbers(rounds) == [*done, len(done) + 1]
 
 
@@ -138,7 +136,7 @@ def stat_of(path):
         return None
 
 
-def test_stopping_with_control_c_and_resuming(datadefense, long_run, tmp_path):
+def test_stopping_with_control_c_and_resuming(typed, long_run, tmp_path):
     running, rounds = long_run("--workers", 1)
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=60)
@@ -148,12 +146,12 @@ def test_stopping_with_control_c_and_resuming(datadefense, long_run, tmp_path):
     config = tmp_path / "a" / "config.toml"
     done = rounds.read_text().count("\n")
     config.write_text(config.read_text().replace("rounds = 400", f"rounds = {done + 2}"))
-    resumed = datadefense("resume", "a", "--workers", 0)
-    assert resumed.returncode == 0, resumed.stderr
-    assert resumed.stdout.splitlines()[0].startswith(f"round {done + 1}/{done + 2}")
+    resumed = typed("resume", "a", "--workers", 0)
+    assert resumed.code == 0, resumed.err
+    assert resumed.out.splitlines()[0].startswith(f"round {done + 1}/{done + 2}")
 
 
-def test_strange_sevens_in_their_official_format(datadefense, tmp_path):
+def test_strange_sevens_in_their_official_format(typed, tmp_path):
     """emnist-ardis from text files and IDX files, to a summary."""
     write_mnist(tmp_path / "data", 700, 100)
     write_ardis(tmp_path / "data", 300, 100)
@@ -169,13 +167,13 @@ def test_strange_sevens_in_their_official_format(datadefense, tmp_path):
         "warm.accuracy_percent=30",
         "warm.learning_rate=0.02",
     )
-    done = datadefense(
+    done = typed(
         *("run", "--task", "emnist-ardis", "--rounds", 2, "--workers", 0),
         *("--data", "data", "--out", "a"),
         *(word for pair in settings for word in ("--set", pair)),
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("warm start  ")
+    assert done.code == 0, done.err
+    assert done.out.startswith("warm start  ")
     summary = json.loads((tmp_path / "a" / "summary.json").read_text())
     assert (summary["setup"], summary["rounds"]) == ("emnist-ardis", 2)
     assert summary["ma_percent"] > 20
@@ -209,12 +207,12 @@ def test_strange_sevens_in_their_official_format(datadefense, tmp_path):
         (("--task", "cifar10-trigger", "--data", "."), "cifar10"),
     ],
 )
-def test_a_users_mistake_is_one_line(datadefense, arguments, message):
-    done = datadefense("run", *arguments)
-    assert done.returncode == 2, done.stderr
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+def test_a_users_mistake_is_one_line(typed, arguments, message):
+    done = typed("run", *arguments)
+    assert done.code == 2, done.err
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert len(done.err.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize("megabytes", [100, 400, 560, 640])
@@ -243,25 +241,24 @@ def test_a_defense_of_ones_own_is_looked_for_in_the_current_folder(tmp_path):
     assert "'my_module:Mine' must be a class of defenses, got 3" in done.stderr
 
 
-def test_lists(datadefense):
-    tasks = datadefense("list", "tasks").stdout
+def test_lists(typed):
+    tasks = typed("list", "tasks").out
     for name in ("digits-edge", "cifar10-southwest", "sentiment-yl", "emnist-ardis"):
         assert name in tasks
-    assert datadefense("list", "setups").stdout == tasks
-    attacks = datadefense("list", "attacks").stdout
+    assert typed("list", "setups").out == tasks
+    attacks = typed("list", "attacks").out
     for name in ("none", "pgd", "pgd-replacement", "neurotoxin", "dba", "lie", "adaptive", "idle"):
         assert name in attacks
 
 
-def test_data_list_and_check(datadefense, tmp_path):
-    empty = datadefense("data", "list", "--data", tmp_path)
-    assert empty.returncode == 0, empty.stderr
-    assert empty.stdout.count("not there") == 8
-    wrong = datadefense("data", "check", "mnist", "--data", tmp_path)
-    assert wrong.returncode == 1
+def test_data_list_and_check(typed, tmp_path):
+    empty = typed("data", "list", "--data", tmp_path)
+    assert empty.code == 0, empty.err
+    assert empty.out.count("not there") == 8
+    assert typed("data", "check", "mnist", "--data", tmp_path).code == 1
     shared = Path(__file__).parents[3] / "shared" / "data"
     if not shared.is_dir():
         pytest.skip("the real data sets are not beside this clone")
-    done = datadefense("data", "check", "southwest", "yorgos-lanthimos", "--data", shared)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("ok") == 2
+    done = typed("data", "check", "southwest", "yorgos-lanthimos", "--data", shared)
+    assert done.code == 0, done.err
+    assert done.out.count("ok") == 2

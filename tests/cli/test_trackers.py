@@ -4,6 +4,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from tests.records import record_of
 from tests.runs.quick import quick
 
 from datadefense.cli import trackers
@@ -11,17 +12,13 @@ from datadefense.core.settings import SettingsError
 from datadefense.runs.config import Experiment
 from datadefense.runs.run import start
 from datadefense.simulation.pool import Pool
-from datadefense.simulation.rounds import RoundRecord
 
-RECORD = RoundRecord(
-    round=7,
+RECORD = record_of(
+    7,
     clients=["a", 1, 2],
     attackers=["a", "rejected"],
     weights=[0.25, 0.75, 0.0],
-    evidence={},
-    report={},
     ma_percent=90.0,
-    asr_percent=None,
     seconds={"training": 1.5},
 )
 FIGURES = {

@@ -25,7 +25,7 @@ def test_a_file_is_taken_as_it_is(stored):
 
 
 def test_a_file_with_changes(stored):
-    path, experiment = stored
+    path, _ = stored
     changed = Wanted(None, None, {"rounds": "2", "attack.radius": "0.5"}, path).experiment()
     assert (changed.rounds, changed.attack.radius, changed.attack.epochs) == (2, 0.5, 3)
     assert (changed.seed, changed.name_of("defense")) == (4, "median")

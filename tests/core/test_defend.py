@@ -5,8 +5,11 @@ import pytest
 import torch
 from tests.small_resnet import resnet_federation, resnet_server, stripes
 
-from datadefense import DEFENSES, Gate, Layout, Server, Submission, create, defend
+from datadefense import DEFENSES, Aggregate, Gate, Layout, Server, Submission, create, defend
 from datadefense.core.defense import Combined, Rule
+from datadefense.core.detector import DetectorRecord
+from datadefense.core.outcomes import Verdict
+from datadefense.core.reasons import in_words
 from datadefense.testing.toy import TOY_DIM, toy_round, toy_server
 
 
@@ -26,12 +29,49 @@ def test_a_rounds_report_is_strict_json_whatever_the_defense_put_there():
     admission = Gate(layout).admit(1, start, [Submission("a", torch.ones(2), 1)])
     result = defend(Talkative(), None, admission, start, Server())
     assert json.loads(json.dumps(result.report, allow_nan=False)) == {
-        "clients": 1,
-        "rejected": [],
         "loss": None,
         "scores": [None],
         "pair": [1, 2],
     }
+
+
+class Watching(Rule):
+    """A third party's rule with a detector, theta and no reasons."""
+
+    name = "watching"
+
+    def combine(self, round):
+        raise NotImplementedError
+
+    def aggregate(self, state, round, server):
+        weights = torch.tensor([1.0, 0.0])
+        detector = DetectorRecord({"x": math.nan, "y": 0.5}, ["y"])
+        return Aggregate(round.updates[0], None, weights, detector=detector, theta={"norm": 0.5})
+
+
+def test_everybody_who_sent_has_an_outcome_and_the_rest_goes_through():
+    layout, start = Layout.of_state_dict({"w": torch.zeros(2)}), torch.zeros(2)
+    sent = [Submission(one, torch.ones(2), count) for one, count in (("a", 1), ("b", 0), ("c", 7))]
+    admission = Gate(layout).admit(1, start, sent)
+    result = defend(Watching(), None, admission, start, Server())
+    assert [(one.client, one.verdict, one.num_examples) for one in result.outcomes] == [
+        ("a", Verdict.COUNTED, 1),
+        ("c", Verdict.EXCLUDED, 7),
+        ("b", Verdict.REJECTED, None),
+    ]
+    assert result.outcomes[2].reason.text == admission.rejected[0].reason
+    assert result.detector == DetectorRecord({"x": None, "y": 0.5}, ("y",))
+    assert result.theta == {"norm": 0.5}
+
+
+def test_in_a_round_that_is_held_nobody_counts():
+    layout, top = Layout.of_state_dict({"w": torch.zeros(2)}), torch.full((2,), 3e38)
+    admission = Gate(layout).admit(1, top, [Submission("a", top, 1)])
+    result = defend(create("fedavg"), None, admission, top, Server())
+    assert "held" in result.report
+    (outcome,) = result.outcomes
+    assert (outcome.verdict, outcome.weight) == (Verdict.EXCLUDED, 0)
+    assert in_words(outcome.reason) == "the model was kept: nobody counted"
 
 
 @pytest.mark.parametrize("name", ["datadefense-appendix", "datadefense-released"])

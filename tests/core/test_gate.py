@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datadefense import Gate, Layout, Server, Submission, create, defend
+from datadefense.core.outcome_json import outcome_json
 from datadefense.core.settings import SettingsError
 
 LAYOUT = Layout.of_state_dict({"weight": torch.zeros(2, 2), "bias": torch.zeros(2)})
@@ -162,7 +163,7 @@ def test_nobody_left_keeps_model_and_state():
     assert torch.equal(result.params, GLOBAL)
     assert result.state is state
     assert result.report["held"] == "no update was admitted"
-    assert result.report["rejected"][0]["client"] == "a"
+    assert [(one.client, one.verdict) for one in result.outcomes] == [("a", "rejected")]
 
 
 def test_a_result_that_is_not_finite_is_not_released():
@@ -202,6 +203,9 @@ def test_a_report_is_plain_json():
     admission = Gate(LAYOUT).admit(1, GLOBAL, [good(b"\x80"), good(None), good([1])])
     result = defend(create("median"), None, admission, GLOBAL, Server())
     assert json.loads(json.dumps(result.report)) == result.report
+    told = [outcome_json(outcome) for outcome in result.outcomes]
+    assert len(told) == 3
+    assert json.loads(json.dumps(told)) == told
 
 
 def test_a_variance_that_would_be_negative_stays_as_it_was():

@@ -8,6 +8,7 @@ import torch
 from tests.core.test_gate import GLOBAL, LAYOUT, good, reason_of
 
 from datadefense import Gate, Server, Submission, create, defend
+from datadefense.core.outcome_json import outcome_json
 
 HUGE = 10**5000
 """A number that Python refuses to print."""
@@ -75,7 +76,9 @@ def test_what_cannot_be_shown_is_turned_away_and_the_report_is_written(
     assert len(rejection.reason) <= 210
     assert f"{rejection.client_id}{rejection.reason}".isprintable()
     result = defend(create("median"), None, admission, GLOBAL, Server())
-    assert json.loads(json.dumps(result.report, allow_nan=False)) == result.report
+    told = [outcome_json(outcome) for outcome in result.outcomes]
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    assert told[-1]["reason"]["text"] == rejection.reason
     assert len(datadefense_log.text.strip().splitlines()) == 1
 
 

@@ -207,3 +207,13 @@ def test_a_vector_of_the_wrong_length():
         Layout.of_module(small()).unflatten(torch.zeros(5))
     with pytest.raises(ValueError, match="no parameters"):
         Layout.of_module(nn.ReLU())
+
+
+def test_a_matrix_is_split_by_the_names_of_its_columns():
+    layout = Layout.of_state_dict({"w": torch.zeros(2, 2), "b": torch.zeros(1)})
+    matrix = torch.arange(10.0).view(2, 5)
+    parts = layout.split(matrix)
+    assert list(parts) == ["w", "b"]
+    assert torch.equal(torch.cat(list(parts.values()), dim=1), matrix)
+    with pytest.raises(ValueError, match=r"expected a matrix \[rows, 5\], got \(2, 4\)"):
+        layout.split(matrix[:, :4])

@@ -247,6 +247,7 @@ def test_a_step_is_that_of_torch_to_the_bit(make, momentum):
     assert all(torch.equal(one, two) for one, two in pairs)
 
 
+@pytest.mark.slow
 def test_training_does_not_load_the_compiler():
     """PyTorch's optimiser classes do, which takes every process a second."""
     code = """

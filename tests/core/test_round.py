@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from datadefense import Round
+from datadefense import Layout, Round
 
 
 def make(**changes):
@@ -20,9 +20,26 @@ def test_shares():
     assert make().num_clients == 2
 
 
+def test_layers_are_views_by_name():
+    layout = Layout.of_state_dict({"w": torch.zeros(2, 1), "b": torch.zeros(1)})
+    updates = torch.arange(6.0).view(2, 3)
+    layers = make(updates=updates, layout=layout).layers()
+    assert {name: layer.tolist() for name, layer in layers.items()} == {
+        "w": [[0.0, 1.0], [3.0, 4.0]],
+        "b": [[2.0], [5.0]],
+    }
+    assert layers["b"].data_ptr() == updates[0, 2:].data_ptr()
+    with pytest.raises(ValueError, match="this round has no layout"):
+        make().layers()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        (
+            {"layout": Layout.of_state_dict({"w": torch.zeros(4)})},
+            "updates have dim=3, the layout has dim=4",
+        ),
         ({"updates": torch.zeros(2, 4)}, "updates have dim=4, global_params have dim=3"),
         ({"updates": torch.zeros(2, 3).double()}, "must both be float32 or both float64"),
         ({"num_examples": torch.tensor([0, 3])}, "num_examples must be >= 1, got 0"),

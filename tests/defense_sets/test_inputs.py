@@ -15,7 +15,6 @@ from datadefense.runs.build import load_data
 from datadefense.runs.configure import configure
 
 pytest.importorskip("mlxtend")
-pytest.importorskip("sklearn")
 OWN = Path("own")
 SMALL = {"attack_clean": "10", "attack_poison": "8", "server.poison": "5", "length": "5"}
 

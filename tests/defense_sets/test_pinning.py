@@ -23,7 +23,6 @@ from datadefense.runs.run import resume, start
 from datadefense.simulation.pool import Pool
 
 pytest.importorskip("mlxtend")
-pytest.importorskip("sklearn")
 QUICK = {
     "rounds": "2",
     "clients": "12",
@@ -231,7 +230,7 @@ def broken(name, folder):
         ("the test", "12 of 12 examples are also in the test of digits-edge, the first is 'a'"),
         ("the backdoor test", "also in the backdoor test of digits-edge, the first is 'a'"),
         ("twice", "'a' and 'b' are the same example, and 10 more: see datadefense defense-set che"),
-        ("no mark", "fltrust learns from known clean examples, and none is marked"),
+        ("no mark", "fltrust needs clean examples, and none is marked as known clean"),
     ],
 )
 def test_a_set_that_cannot_be_used_is_said_before_the_warm_start(

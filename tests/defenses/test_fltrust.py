@@ -15,6 +15,7 @@ from datadefense.defenses import FlTrust
 from datadefense.testing import toy_round, toy_server
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000), st.integers(1, 9), st.sampled_from([1e-3, 0.3, 1e3]))
 def test_against_the_formula(seed, clients, scale):
     server, round = toy_server(seed), toy_round(clients, seed, scale)

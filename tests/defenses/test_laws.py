@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from datadefense.core.defense import Combined, Defense, Promise, Rule
+from datadefense.core.detector import DetectorRecord
+from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate
 from datadefense.defenses import (
     DEFENSES,
@@ -25,7 +27,13 @@ from datadefense.defenses import (
 )
 from datadefense.testing import LAWS, BrokenLawError, check_defense, toy_server
 
-CASES = [make() for make in DEFENSES.values()] + [
+
+def begun_soon(defense):
+    """The same, with few steps before the first round: no law is about their number."""
+    return replace(defense, start_steps=3) if hasattr(defense, "start_steps") else defense
+
+
+CASES = [begun_soon(make()) for make in DEFENSES.values()] + [
     Krum(num_malicious=0),
     Krum(num_malicious=3),
     MultiKrum(num_malicious=2, weighting="examples"),
@@ -42,8 +50,14 @@ CASES = [make() for make in DEFENSES.values()] + [
 ]
 
 
+def marked(defense):
+    """Those that train a network in every round take seconds."""
+    slow = [pytest.mark.slow] if hasattr(defense, "theta_rate") else []
+    return pytest.param(defense, marks=slow, id=repr(defense))
+
+
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-@pytest.mark.parametrize("defense", CASES, ids=repr)
+@pytest.mark.parametrize("defense", [marked(defense) for defense in CASES])
 def test_law(defense, law):
     law(defense, toy_server())
 
@@ -162,6 +176,47 @@ def test_the_law_on_what_is_said_has_teeth(fault, message):
         law(Liar(fault), toy_server())
 
 
+@dataclass(frozen=True, slots=True)
+class Mumbler(Rule):
+    """Give reasons, marks and theta that are of no use."""
+
+    fault: str = ""
+    name: ClassVar[str] = "mumbler"
+
+    def combine(self, round):
+        raise NotImplementedError
+
+    def aggregate(self, state, round, server):
+        reasons = {"number": Reason("norm"), "words": Reason(""), "": Reason("far", 1.0)}
+        detector = DetectorRecord({"x": 0.5}, ["y"]) if self.fault == "marks" else None
+        theta = {"norm": torch.nan} if self.fault == "theta" else {}
+        return Aggregate(
+            round.global_params + round.shares() @ round.updates,
+            None,
+            round.shares(),
+            reasons=[reasons.get(self.fault)] * round.num_clients,
+            detector=detector,
+            theta=theta,
+        )
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("number", r"client 0 has a reason without its number: norm \?, clipped to \?"),
+        ("words", "client 0 was reduced with the reason ''"),
+        ("marks", r"marked examples have no suspicion: \['y'\]"),
+        ("theta", "theta is not finite"),
+    ],
+)
+def test_the_law_on_outcomes_has_teeth(fault, message):
+    law = law_named("everybody_has_an_outcome")
+    law(Mumbler(), toy_server())
+    with pytest.raises(BrokenLawError, match=message):
+        law(Mumbler(fault), toy_server())
+
+
+@pytest.mark.slow
 def test_laws_hold_under_python_without_asserts(tmp_path):
     """``python -O`` removes every assert, and with them every law."""
     script = tmp_path / "check.py"

@@ -95,6 +95,7 @@ def nearly_the_median(share):
     return rows, shares
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nearness", [-1e-2, -1e-3, 0.0, 1e-3, 1e-2])
 def test_steps_are_lengthened_where_iterations_creep(nearness, monkeypatch):
     exactly = 1 / (1 + 12**0.5)

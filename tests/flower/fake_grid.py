@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -62,10 +63,12 @@ def failing(code=2, reason="out of order"):
 class FakeGrid(Grid):
     """Nodes by number; one that is None is connected and never answers.
 
-    A node returns its reply, or a function that the grid calls when the reply is fetched.
+    A node returns its reply, or a function that the grid calls when the reply is fetched. ``app``
+    is the name of the app that runs; None is a grid that knows of no run.
     """
 
-    def __init__(self, nodes):
+    def __init__(self, nodes, app=None):
+        self.app = app
         self.nodes, self._ids = dict(nodes), itertools.count(1)
         self.asked, self.rounds, self.letters = [], [], {}
 
@@ -74,7 +77,8 @@ class FakeGrid(Grid):
 
     @property
     def run(self):
-        raise NotImplementedError
+        run = None if self.app is None else SimpleNamespace(fab_id=self.app)
+        return SimpleNamespace(**vars(run))  # as Flower's own does: a TypeError without a run
 
     def create_message(self, *_):
         raise NotImplementedError

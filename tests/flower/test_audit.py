@@ -31,16 +31,17 @@ def refuse(word):
     raise ValueError(f"{word} is no JSON")
 
 
-def test_what_is_not_finite_is_null(tmp_path):
+def test_what_is_not_finite_is_null_or_left_out(tmp_path):
     told = []
     started(HONEST, Odd(), folder=tmp_path, tell=told.append)
     (line,) = (
         json.loads(line, parse_constant=refuse)
         for line in (tmp_path / "audit.jsonl").read_text().splitlines()
     )
-    assert [node["features"] for node in line["nodes"]] == [{"score": None}] * 5
+    assert [node["weight"] for node in line["clients"]] == pytest.approx([0.2] * 5)
+    assert not any("evidence" in node for node in line["clients"])
     assert line["report"]["worst"] is None
-    assert told[0]["nodes"] == line["nodes"]
+    assert told[0]["clients"] == line["clients"]
 
 
 def test_a_line_that_is_no_json_is_not_written(tmp_path):
@@ -54,6 +55,6 @@ def test_the_greatest_id_of_a_node_is_written_as_it_is(tmp_path):
     ids = [1, 2**63, 2**64 - 1]
     _, result = started({one: shifted(0.1) for one in ids}, folder=tmp_path)
     (line,) = map(json.loads, (tmp_path / "audit.jsonl").read_text().splitlines())
-    assert [node["node"] for node in line["nodes"]] == ids
-    assert [node["verdict"] for node in line["nodes"]] == ["counted"] * 3
+    assert [node["client"] for node in line["clients"]] == ids
+    assert [node["verdict"] for node in line["clients"]] == ["counted"] * 3
     assert result.train_metrics_clientapp[1]["defense-nodes"] == ids

@@ -99,7 +99,7 @@ def test_kept_statistics_are_those_that_nodes_are_sent():
         "fltrust", model=small_resnet(), clean=stripes(8, 1), buffers="keep"
     )
     moved = {**START, "bn1.running_mean": START["bn1.running_mean"] + 3}
-    desk = strategy._open(record(moved))
+    desk = strategy._open(record(moved), FakeGrid({}))
     module = small_resnet()
     module.load_state_dict({name: torch.tensor(array) for name, array in moved.items()})
     images = stripes(8, 2).inputs

@@ -111,7 +111,7 @@ def test_a_trail_that_knows_more_than_an_old_state_is_put_aside(tmp_path):
     assert rounds(tmp_path, "audit.1.jsonl") == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("more", ['{"round": 3, "nodes": []}\n', '{"round": 3, "no', "", "{"])
+@pytest.mark.parametrize("more", ['{"round": 3, "clients": []}\n', '{"round": 3, "no', "", "{"])
 def test_a_run_that_was_cut_off_puts_nothing_aside(tmp_path, more):
     started(HONEST, rounds=2, folder=tmp_path)
     with (tmp_path / TRAIL).open("a") as trail:

@@ -28,16 +28,17 @@ def hostile_run(seed, defense, folder, rounds=3):
     assert len(lines) == rounds
     for index, line in enumerate(map(strict, lines), start=1):
         assert line["round"] == index
-        verdicts = {node["node"]: node["verdict"] for node in line["nodes"]}
+        verdicts = {node["client"]: node["verdict"] for node in line["clients"]}
         assert sorted(verdicts) == sorted(nodes)
-        assert len(line["nodes"]) == len(nodes)
+        assert len(line["clients"]) == len(nodes)
         assert all(verdicts[node] != "rejected" for node in HONEST)
-        assert all(node.get("reason", "").isprintable() for node in line["nodes"])
-        assert all(1 <= node.get("examples", 1) <= 1_000_000 for node in line["nodes"])
+        reasons = [node.get("reason", {}).get("text", "") for node in line["clients"]]
+        assert all(map(str.isprintable, reasons))
+        assert all(1 <= node.get("num_examples", 1) <= 1_000_000 for node in line["clients"])
         assert math.isfinite(result.train_metrics_clientapp[index]["loss"])
         assert math.isfinite(result.evaluate_metrics_clientapp[index]["loss"])
     return sum(
-        node["verdict"] == "rejected" for line in map(strict, lines) for node in line["nodes"]
+        node["verdict"] == "rejected" for line in map(strict, lines) for node in line["clients"]
     )
 
 

@@ -15,8 +15,8 @@ def test_counts_agree_with_the_trail(tmp_path):
     metrics = PrometheusMetrics()
     started({**HONEST, 9: nan}, rounds=3, tell=metrics, folder=tmp_path, defense="multi-krum")
     lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
-    for verdict in ("counted", "excluded", "rejected"):
-        found = [[n["verdict"] for n in line["nodes"]].count(verdict) for line in lines]
+    for verdict in ("counted", "reduced", "excluded", "voted", "rejected"):
+        found = [[n["verdict"] for n in line["clients"]].count(verdict) for line in lines]
         labels = {"verdict": verdict}
         read = metrics.registry.get_sample_value
         assert read("datadefense_round_nodes", labels) == found[-1]

@@ -3,6 +3,8 @@
 import json
 import math
 import shutil
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -12,8 +14,10 @@ from flwr.serverapp.exception import InconsistentMessageReplies
 from flwr.serverapp.strategy import Bulyan, FedAvg, FedMedian, FedTrimmedAvg, Krum, MultiKrum
 from tests.flower.fake_grid import FakeGrid, failing, model_in, record, reply, shifted
 
+from datadefense import Need, NeedsError
 from datadefense.core.settings import SettingsError
-from datadefense.flower import DefendedStrategy, TooFewNodesError
+from datadefense.defenses import FedAvg as FedAvgDefense
+from datadefense.flower import DefendedStrategy, TooFewNodesError, needs
 
 START = {"w": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.zeros(2, np.float32)}
 HONEST = {node: shifted(0.1 * node, count=10 * node, loss=float(node)) for node in range(1, 6)}
@@ -97,12 +101,13 @@ def test_one_bad_reply_costs_nothing_but_itself(node, reason, defense, tmp_path)
         assert np.array_equal(values(result)[name], array)
     assert result.train_metrics_clientapp[1]["defense-rejected"] == 1
     (line,) = map(json.loads, (tmp_path / "audit.jsonl").read_text().splitlines())
-    *verdicts, last = [one["verdict"] for one in line["nodes"]]
+    *verdicts, last = [one["verdict"] for one in line["clients"]]
     out = {"multi-krum": 1}.get(defense, 0)
-    assert sorted(verdicts) == ["counted"] * (5 - out) + ["excluded"] * out
+    kept = "voted" if defense == "median" else "counted"
+    assert sorted(verdicts) == sorted([kept] * (5 - out) + ["excluded"] * out)
     assert last == "rejected"
-    assert line["nodes"][-1]["node"] == 6
-    assert reason in line["nodes"][-1]["reason"]
+    assert line["clients"][-1]["client"] == 6
+    assert reason in line["clients"][-1]["reason"]["text"]
 
 
 SHIPPED = {
@@ -155,7 +160,7 @@ def test_an_error_about_a_lost_node_is_put_down_to_that_node(tmp_path):
 
     started({7: lost, 8: shifted(1), 9: shifted(1)}, folder=tmp_path)
     (line,) = map(json.loads, (tmp_path / "audit.jsonl").read_text().splitlines())
-    assert [(one["node"], one["verdict"]) for one in line["nodes"]][-1] == (7, "rejected")
+    assert [(one["client"], one["verdict"]) for one in line["clients"]][-1] == (7, "rejected")
 
 
 def test_nobody_answers_and_the_model_stays():
@@ -274,16 +279,42 @@ def test_datadefense_needs_a_model_and_its_set():
         started(HONEST, "datadefense")
 
 
+def test_what_is_missing_is_said_when_the_strategy_is_made():
+    with pytest.raises(NeedsError) as caught:
+        DefendedStrategy("nnm+fltrust")
+    assert str(caught.value) == (
+        "nnm+fltrust needs a model and clean examples on the server: "
+        "DefendedStrategy(model=..., clean=...), see docs/defenses.md"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ById(FedAvgDefense):
+    """A rule that knows clients again."""
+
+    name: ClassVar[str] = "by-id"
+    needs: ClassVar[Need] = Need.CLIENT_IDENTITY
+
+
+def test_a_defense_that_knows_nodes_by_their_ids_is_warned_of(monkeypatch):
+    said = []
+    monkeypatch.setattr(needs.logger, "warning", lambda text, *args: said.append(text % args))
+    DefendedStrategy("fedavg")
+    assert not said
+    DefendedStrategy(ById())
+    assert said[0].startswith("by-id knows clients by their node ids: a node that connects again")
+
+
 def test_arrays_are_what_the_record_holds():
     assert isinstance(started(HONEST)[1].arrays, ArrayRecord)
     assert torch.is_tensor(torch.from_numpy(values(started(HONEST)[1])["w"]))
 
 
 def test_a_first_round_whose_state_was_not_kept_is_not_in_the_trail_twice(tmp_path):
-    (tmp_path / "audit.jsonl").write_text('{"round": 1, "nodes": []}\n')
+    (tmp_path / "audit.jsonl").write_text('{"round": 1, "clients": []}\n')
     started(HONEST, rounds=1, folder=tmp_path)
     (line,) = map(json.loads, (tmp_path / "audit.jsonl").read_text().splitlines())
-    assert line["nodes"]
+    assert line["clients"]
 
 
 def test_the_seed_is_secret_unless_given_and_stays_the_same_in_a_run(tmp_path):
@@ -301,7 +332,11 @@ def test_whom_bulyan_leaves_out_is_excluded_in_the_trail(tmp_path):
     eight = {node: shifted(0.1 * node) for node in range(1, 9)}
     _, result = started(eight, "bulyan", folder=tmp_path)
     (line,) = map(json.loads, (tmp_path / "audit.jsonl").read_text().splitlines())
-    assert [one["verdict"] for one in line["nodes"]].count("excluded") == 2
+    excluded = [one for one in line["clients"] if one["verdict"] == "excluded"]
+    assert len(excluded) == 2
+    for one in excluded:
+        assert one["reason"]["code"] == "repeated_krum"
+        assert one["reason"]["value"] == one["evidence"]["score"]
     assert result.train_metrics_clientapp[1]["defense-excluded"] == 2
 
 
@@ -309,9 +344,11 @@ def test_a_round_whose_state_was_not_kept_is_not_in_the_trail_twice(tmp_path):
     started(HONEST, rounds=2, folder=tmp_path)
     trail = tmp_path / "audit.jsonl"
     whole = trail.read_text()
-    trail.write_text(whole + '{"round": 3, "nodes": []}\n{"round": 4, "no')  # killed while writing
+    trail.write_text(
+        whole + '{"round": 3, "clients": []}\n{"round": 4, "no'
+    )  # killed while writing
     started(HONEST, rounds=3, folder=tmp_path)
     lines = [json.loads(line) for line in trail.read_text().splitlines()]
     assert [line["round"] for line in lines] == [1, 2, 3]
     assert trail.read_text().startswith(whole)
-    assert lines[2]["nodes"]
+    assert lines[2]["clients"]

@@ -114,10 +114,12 @@ def check(setting, parts, folder):
     assert len(trail) == ROUNDS
     for line in trail:
         told = json.loads(line, parse_constant=forbidden)
-        assert {1, 2, 3} <= {one["node"] for one in told["nodes"] if one["verdict"] != "rejected"}
-        for one in told["nodes"]:
+        assert {1, 2, 3} <= {
+            one["client"] for one in told["clients"] if one["verdict"] != "rejected"
+        }
+        for one in told["clients"]:
             if one["verdict"] == "rejected":
-                check_shown(one["reason"])
+                check_shown(one["reason"]["text"])
     for line in lines:
         json.dumps(line, allow_nan=False)
 

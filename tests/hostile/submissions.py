@@ -16,7 +16,7 @@ from tests.hostile.foreign import (
 )
 
 from datadefense import Gate, Layout, Submission, create, defend
-from datadefense.cli.aggregate import client_rows
+from datadefense.core.outcome_json import outcome_json
 from datadefense.core.storage import load_state, save_state
 from datadefense.defenses import DEFENSES
 from datadefense.testing.toy import toy_server
@@ -75,7 +75,8 @@ def check(setting, parts, folder):
         if "held" in result.report:
             assert torch.equal(result.params, params), "held, and changed"
         strict(dict(result.report))
-        strict(client_rows(admission, result))
+        strict([outcome_json(outcome) for outcome in result.outcomes])
+        assert len(result.outcomes) == len(parts)
         save_state(folder / "state", result.state)
         state = load_state(folder / "state", like=state)
         params = result.params

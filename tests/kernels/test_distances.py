@@ -88,17 +88,17 @@ def near_clones(clients, dim, *shares):
 def test_near_clones_are_exact_and_cost_a_pass_a_level(monkeypatch, shares):
     """Of m near-clones, every one of m^2 / 2 pairs was a pass over two rows."""
     updates = near_clones(40, 3000, *shares)
-    heaps = []
+    clusters = []
     original = distances.gram_of_differences
     monkeypatch.setattr(
         distances,
         "gram_of_differences",
-        lambda rows, heap: (heaps.append(len(heap)), original(rows, heap))[1],
+        lambda rows, cluster: (clusters.append(len(cluster)), original(rows, cluster))[1],
     )
     found = squared_distances(updates)
     assert torch.allclose(found, exact_distances(updates), rtol=1e-6, atol=0)
     assert torch.equal(found, found.T)
-    assert 1 <= len(heaps) <= len(shares)
+    assert 1 <= len(clusters) <= len(shares)
 
 
 def test_rows_that_look_alike_are_read_once_to_tell_clones(monkeypatch):
@@ -130,6 +130,7 @@ def test_scratch_does_not_grow_with_the_square_of_the_clients(monkeypatch):
     assert torch.allclose(squared_distances(updates), whole, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_ten_million_columns():
     """Long sums do not drift."""
     updates = torch.randn(4, 10_000_000, generator=torch.Generator().manual_seed(0))

@@ -70,6 +70,7 @@ def test_threads_do_not_matter(threads):
         torch.set_num_threads(1)
 
 
+@pytest.mark.slow
 @given(matrices(max_clients=9), st.integers(1, 3))
 def test_chunks_do_not_matter(updates, width):
     wide = updates.repeat(1, 7)

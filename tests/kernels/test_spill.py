@@ -94,6 +94,7 @@ def test_so_is_one_that_fills_up_meanwhile(tmp_path, monkeypatch, number):
     assert raised.value.errno == number
 
 
+@pytest.mark.slow
 def test_the_place_on_the_disk_is_taken_at_once(tmp_path):
     matrix = Spill(tmp_path, 0).empty(64, 4096, torch.float32)
     (line,) = mappings(str(tmp_path))
@@ -212,6 +213,7 @@ def test_so_do_hard_matrices(name, case, tmp_path, monkeypatch):
     assert torch.equal(spilled.updates, updates)
 
 
+@pytest.mark.slow
 def test_narrow_parts_and_two_threads_are_within_rounding(tmp_path, monkeypatch):
     """BLAS may divide a narrow part between threads in another way than the whole."""
     monkeypatch.setattr(passes, "MOST_RESIDENT", 4_000_000)

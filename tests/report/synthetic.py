@@ -1,17 +1,19 @@
 """Folders of runs that were never run: as large, as odd and as hostile as a test wants them."""
 
 import dataclasses
-import json
 from pathlib import Path
 
 import numpy as np
 import torch
+from tests.records import record_of
 
 from datadefense import DefenseSet, Examples
+from datadefense.core.detector import DetectorRecord
+from datadefense.core.reasons import Reason
 from datadefense.defense_sets.preview import gallery_of, write_gallery
 from datadefense.runs.config import write_toml
 from datadefense.runs.configure import configure
-from datadefense.simulation.rounds import RoundRecord
+from datadefense.runs.round_lines import round_line
 
 HOSTILE = '"><img src=x onerror="document.body.id=1"></script><script>alert(1)//'
 FAULTS = ("worse_on_clean", "learned_poison", "moved_far")
@@ -43,42 +45,50 @@ def records_of(size: Size, *, defense: str = "datadefense", hostile: bool = Fals
             faults[size.clients // 2] = (4, 0.1, 9)
         weights = np.maximum(0, 1 - faults @ (0.3, 1.0, 0.3))
         weights = weights / max(weights.sum(), 1e-9)
-        report = {"clients": size.clients, "rejected": []}
-        evidence = {}
+        report, evidence, reasons, more = {}, {}, None, {}
         if defense == "datadefense":
             base = base + rng.normal(0, 0.01, size.examples)
             gamma = (base - base.min()) / (base.max() - base.min())
             worst = (faults * (0.3, 1.0, 0.3)).argmax(1)
             reasons = [
-                f"{FAULTS[k]} {row[k]:.3g}" if row[k] > 0 else ""
-                for row, k in zip(faults, worst, strict=True)
+                Reason(FAULTS[k], row[k], text=HOSTILE if hostile else "") if row[k] > 0 else None
+                for row, k in zip(faults.tolist(), worst, strict=True)
             ]
-            report |= {
-                "theta": [0.3, 1.0, 0.3],
-                "gamma": [float(f"{score:.4g}") for score in gamma],
-                "marked": np.sort(np.argsort(-gamma)[: size.examples // 4]).tolist(),
-                "reasons": [HOSTILE] * size.clients if hostile else reasons,
+            ids = example_ids(size, hostile)
+            marked = np.sort(np.argsort(-gamma)[: size.examples // 4]).tolist()
+            numbers = [float(f"{score:.4g}") for score in gamma]
+            more = {
+                "theta": dict(zip(FAULTS, (0.3, 1.0, 0.3), strict=True)),
+                "detector": DetectorRecord(
+                    dict(zip(ids, numbers, strict=True)), tuple(ids[place] for place in marked)
+                ),
             }
             evidence = {name: rng.random(size.clients).tolist() for name in ("loss", "distance")}
             evidence |= {name: faults[:, k].tolist() for k, name in enumerate(FAULTS)}
         if hostile:
-            report["rejected"] = [{"client": HOSTILE, "reason": HOSTILE}]
             report["held"] = HOSTILE
         evaluated = index % size.evaluate_every == 0 or index == size.rounds
         records.append(
-            RoundRecord(
-                round=index,
-                clients=clients,
-                attackers=[evil] if attacked else [],
-                weights=None if defense == "median" else weights.tolist(),
+            record_of(
+                index,
+                clients,
+                [evil] if attacked else [],
+                None if defense == "median" else weights.tolist(),
                 evidence=evidence,
+                reasons=reasons,
+                rejected=[(HOSTILE, HOSTILE)] if hostile else [],
                 report=report,
                 ma_percent=float(80 + 10 * index / size.rounds) if evaluated else None,
                 asr_percent=float(rng.uniform(0, 4)) if evaluated else None,
                 seconds={"training": 1.0, "attack": 0.5 * attacked, "defense": 0.2},
+                **more,
             )
         )
     return records
+
+
+def example_ids(size: Size, hostile: bool = False) -> tuple[str, ...]:
+    return tuple(f"{HOSTILE if hostile else 'x'}{place}" for place in range(size.examples))
 
 
 def defense_set(size: Size, kind: str = "digits", hostile: bool = False) -> DefenseSet:
@@ -99,7 +109,7 @@ def defense_set(size: Size, kind: str = "digits", hostile: bool = False) -> Defe
         Examples(inputs, torch.arange(count) % 10),
         torch.arange(count) < count // 4,
         torch.zeros(count, 2),
-        ids=tuple(f"{HOSTILE if hostile else 'x'}{place}" for place in range(count)),
+        ids=example_ids(size, hostile),
         provenance=("clean",) * (count - poisoned) + ("poisoned",) * poisoned,
     )
 
@@ -116,8 +126,7 @@ def write_run(
     size = size or Size()
     folder.mkdir(parents=True)
     records = records_of(size, defense=defense, hostile=hostile)
-    lines = (json.dumps(dataclasses.asdict(record)) + "\n" for record in records)
-    (folder / "rounds.jsonl").write_text("".join(lines))
+    (folder / "rounds.jsonl").write_text("".join(map(round_line, records)))
     changes = {
         "defense": defense,
         "rounds": size.rounds,

@@ -1,14 +1,11 @@
 import pytest
+from tests.records import record_of
 
 from datadefense.report.downsample import shown_rounds
-from datadefense.simulation.rounds import RoundRecord
 
 
 def records(count, attacked=()):
-    return [
-        RoundRecord(i, [1], [1] if i in attacked else [], [1.0], {}, {}, None, None)
-        for i in range(1, count + 1)
-    ]
+    return [record_of(i, [1], [1] if i in attacked else [], [1.0]) for i in range(1, count + 1)]
 
 
 def test_few_rounds_are_all_shown():

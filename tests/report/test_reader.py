@@ -91,11 +91,12 @@ def test_an_old_configuration_still_names_the_run(folder):
         (None, "holds no run: there is no rounds.jsonl"),
         (b"\xff\xfe\n", "rounds.jsonl, line 1 is not a round: 'utf-8' codec can't"),
         (b"[" * 100_000 + b"\n", "rounds.jsonl, line 1 is not a round: maximum recursion"),
-        (b"{}\n", "rounds.jsonl, line 1 is not a round: it has no round, clients, attackers, w"),
+        (b"{}\n", "rounds.jsonl, line 1 is not a round: it has no round, clients, attackers, s"),
         (b"[]\n", "rounds.jsonl, line 1 is not a round: must be an object, got a list"),
-        ("weights", "line 1 is not a round: what is in weights must be a number or null, got a l"),
-        ("evidence", "line 1 is not a round: evidence must be an object, got a list"),
-        ("clients", "line 1 is not a round: what is in clients must be an integer or a text"),
+        ("scores", "line 1 is not a round: scores must be an object, got a list"),
+        ("theta", "line 1 is not a round: theta must be an object, got a list"),
+        ("detector", "line 1 is not a round: detector must be an object or null, got a list"),
+        ("clients", "line 1 is not a round: what is in clients must be an object, got a list"),
         ("round", "line 1 is not a round: round must be an integer, got a list"),
     ],
 )
@@ -123,7 +124,8 @@ def test_what_is_computed_is_what_the_run_would_have_stored(folder):
     from datadefense.runs.config import read_toml
 
     experiment = read_toml(folder / "config.toml")
-    summary = summarise(experiment, run.records, run.floor, set(range(32, 40)), None)
+    POISONED = frozenset(f"x{place}" for place in range(32, 40))
+    summary = summarise(experiment, run.records, run.floor, POISONED, None)
     assert run.figures == dataclasses.asdict(summary)
 
 

@@ -1,11 +1,10 @@
 """Real experiments on the digits, as small as they come: a second or so each."""
 
-from datadefense import attacks
 from datadefense.runs.configure import configure
 
 QUICK = {
     "rounds": 2,
-    "clients": 12,
+    "clients": 40,
     "clients_per_round": 3,
     "federation.epochs": 1,
     "warm.accuracy_percent": 20,
@@ -15,13 +14,11 @@ QUICK = {
 
 
 def quick(**changes):
-    """An experiment with settings by key; what shortens an attack is set where it applies."""
-    small = dict(QUICK)
-    attack = changes.get("attack", "pgd-replacement")
-    if attack != "none" and "epochs" in attacks.REGISTRY.find(attack).__dataclass_fields__:
-        small["attack.epochs"] = 1
-    if not {"malicious", "schedule"} & set(changes):
-        small["period"] = 2
-    return configure(
-        "digits-edge", "cpu", {key: str(value) for key, value in (small | changes).items()}
-    )
+    """The smallest run, with settings changed by key: ``quick(seed=1, **{"server.poison": 3})``."""
+    shorter = {"period": 2} if "malicious" not in changes and "schedule" not in changes else {}
+    if changes.get("attack", "pgd-replacement") == "none":
+        shorter = {}
+    elif changes.get("attack") not in ("data-poisoning", "absent"):
+        shorter = {"attack.epochs": 1, **shorter}
+    wanted = QUICK | shorter | changes
+    return configure("digits-edge", "cpu", {key: str(value) for key, value in wanted.items()})

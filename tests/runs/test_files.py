@@ -14,15 +14,18 @@ from datadefense import Server
 from datadefense.core.round_files import FileError
 from datadefense.core.settings import SettingsError
 from datadefense.core.storage import locked
+from datadefense.defenses import SparseFed
 from datadefense.runs import build
 from datadefense.runs import run as run_module
 from datadefense.runs.config import Experiment, read_toml
 from datadefense.runs.files import hold, hold_new, read_rounds
+from datadefense.runs.parts import FederationSettings
 from datadefense.runs.run import restore, resume, start
 from datadefense.simulation.pool import Pool
 
 TINY = Experiment(
-    defense="sparsefed", clients=12, clients_per_round=5, rounds=12, checkpoint_every=5
+    defense=SparseFed(),
+    federation=FederationSettings(clients=12, clients_per_round=5, rounds=12),
 )
 HELD = "another process is at the run in"
 
@@ -109,7 +112,6 @@ def test_a_run_that_nothing_refers_to_lets_go(folder):
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     pytest.importorskip("mlxtend")
-    pytest.importorskip("sklearn")
     monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path / "cache"))
 
 

@@ -10,22 +10,25 @@ from tests.simulation.tiny import tiny_federation
 
 from datadefense import Server
 from datadefense.core.round_files import FileError
-from datadefense.core.settings import SettingsError
 from datadefense.defense_sets.preview import read_gallery
+from datadefense.defenses import SparseFed
 from datadefense.defenses.datadefense.model_scores import fingerprint
 from datadefense.report.page import write_run_page
 from datadefense.runs import build
 from datadefense.runs import run as run_module
 from datadefense.runs.baseline import read_floor
 from datadefense.runs.build import _test, assemble
-from datadefense.runs.config import Experiment, read_toml, write_toml
+from datadefense.runs.config import Experiment, read_toml
+from datadefense.runs.configure import configure
 from datadefense.runs.files import read_rounds
-from datadefense.runs.presets import experiment
+from datadefense.runs.parts import Evaluation, FederationSettings
 from datadefense.runs.run import Run, restore, resume, start
 from datadefense.simulation.pool import Pool
 
 TINY = Experiment(
-    defense="sparsefed", clients=12, clients_per_round=5, rounds=12, checkpoint_every=2
+    defense=SparseFed(),
+    federation=FederationSettings(clients=12, clients_per_round=5, rounds=12),
+    evaluation=Evaluation(checkpoint_every=2),
 )
 
 
@@ -124,23 +127,22 @@ QUICK = {
     "rounds": "3",
     "clients": "12",
     "clients_per_round": "4",
-    "epochs": "1",
-    "attack_epochs": "1",
-    "warm_accuracy_percent": "20",
-    "period": "2",
+    "federation.epochs": "1",
+    "warm.accuracy_percent": "20",
 }
+CALM = QUICK | {"attack": "none"}
+QUICK |= {"attack.epochs": "1", "period": "2"}
 
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path / "cache"))
     pytest.importorskip("mlxtend")
-    pytest.importorskip("sklearn")
     return tmp_path / "cache"
 
 
 def test_a_run_leaves_a_folder(tmp_path, cache):
-    configured = experiment(
+    configured = configure(
         "digits-edge", "cpu", QUICK | {"defense": "ndc", "defense.norm_bound": "1"}
     )
     folder = tmp_path / "run"
@@ -184,7 +186,7 @@ def test_a_run_leaves_a_folder(tmp_path, cache):
 @pytest.mark.usefixtures("cache")
 def test_a_run_keeps_what_its_page_needs(tmp_path):
     run = start(
-        experiment("digits-edge", "cpu", QUICK | {"defense": "datadefense"}), tmp_path / "run"
+        configure("digits-edge", "cpu", QUICK | {"defense": "datadefense"}), tmp_path / "run"
     )
     assert not (tmp_path / "run" / "gallery.json").exists()
     with Pool(run.federation) as pool:
@@ -200,7 +202,7 @@ def test_a_run_keeps_what_its_page_needs(tmp_path):
     page = (tmp_path / "run" / "report.html").read_text()
     assert gallery[0].picture in page
     assert len(page) < 1_000_000
-    plain = start(experiment("digits-edge", "cpu", QUICK), tmp_path / "plain")
+    plain = start(configure("digits-edge", "cpu", QUICK), tmp_path / "plain")
     with Pool(plain.federation) as pool:
         list(plain.rounds(pool))
     assert not (tmp_path / "plain" / "gallery.json").exists()
@@ -208,13 +210,13 @@ def test_a_run_keeps_what_its_page_needs(tmp_path):
 
 @pytest.mark.usefixtures("cache")
 def test_the_floor_is_measured_once(tmp_path, monkeypatch):
-    first = start(experiment("digits-edge", "cpu", QUICK), tmp_path / "a")
-    second = start(experiment("digits-edge", "cpu", QUICK | {"defense": "krum"}), tmp_path / "b")
+    first = start(configure("digits-edge", "cpu", QUICK), tmp_path / "a")
+    second = start(configure("digits-edge", "cpu", QUICK | {"defense": "krum"}), tmp_path / "b")
     with Pool(first.federation) as pool:
         floor = first.floor(pool).asr_percent
         monkeypatch.setattr(run_module, "simulate", None)
         assert second.floor(pool).asr_percent == floor
-    calm = start(experiment("digits-edge", "cpu", QUICK | {"attack": "none"}), tmp_path / "c")
+    calm = start(configure("digits-edge", "cpu", CALM), tmp_path / "c")
     monkeypatch.undo()
     with Pool(calm.federation) as pool:
         rates = [record.asr_percent for record in calm.rounds(pool)]
@@ -224,18 +226,18 @@ def test_the_floor_is_measured_once(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("cache")
 def test_a_calm_fedavg_run_leaves_the_floor_for_attacked_ones(tmp_path, monkeypatch):
-    calm = start(experiment("digits-edge", "cpu", QUICK | {"attack": "none"}), tmp_path / "calm")
+    calm = start(configure("digits-edge", "cpu", CALM), tmp_path / "calm")
     with Pool(calm.federation) as pool:
         rates = [record.asr_percent for record in calm.rounds(pool)]
         assert calm.finish(pool).asr_floor_percent == pytest.approx(sum(rates) / 3)
-    attacked = start(experiment("digits-edge", "cpu", QUICK), tmp_path / "attacked")
+    attacked = start(configure("digits-edge", "cpu", QUICK), tmp_path / "attacked")
     monkeypatch.setattr(run_module, "simulate", None)
     with Pool(attacked.federation) as pool:
         assert attacked.floor(pool).asr_percent == pytest.approx(sum(rates) / 3)
 
 
 def test_a_floor_that_cannot_be_read_is_measured_again(tmp_path, cache):
-    run = start(experiment("digits-edge", "cpu", QUICK), tmp_path / "run")
+    run = start(configure("digits-edge", "cpu", QUICK), tmp_path / "run")
     with Pool(run.federation) as pool:
         floor = run.floor(pool)
         (kept,) = (cache / "floors").iterdir()
@@ -245,22 +247,24 @@ def test_a_floor_that_cannot_be_read_is_measured_again(tmp_path, cache):
             assert json.loads(kept.read_text())["asr_percent"] == floor.asr_percent
 
 
+def of_test(experiment, number):
+    evaluation = dataclasses.replace(experiment.evaluation, test_examples=number)
+    return dataclasses.replace(experiment, evaluation=evaluation)
+
+
 @pytest.mark.usefixtures("cache")
 def test_a_part_of_the_test_set_is_the_same_for_all_seeds():
-    plain = experiment("digits-edge", "cpu", QUICK)
-    material = build.gather(plain, None)
-    parts = [
-        _test(dataclasses.replace(plain, test_examples=150, seed=seed), material) for seed in (0, 1)
-    ]
+    plain = configure("digits-edge", "cpu", QUICK)
+    data = build.load_data(plain, None)
+    parts = [_test(dataclasses.replace(of_test(plain, 150), seed=seed), data) for seed in (0, 1)]
     assert torch.equal(parts[0].inputs, parts[1].inputs)
     assert torch.equal(parts[0].labels, parts[1].labels)
     assert len(parts[0]) == 150
     assert len(torch.unique(parts[0].inputs.flatten(1), dim=0)) == 150
     assert len(parts[0].labels.unique()) == 10
     for number in (0, 1000, 5000):
-        whole = dataclasses.replace(plain, test_examples=number)
-        assert _test(whole, material) is material.test
-    federation, _ = assemble(dataclasses.replace(plain, test_examples=150))
+        assert _test(of_test(plain, number), data) is data.test
+    federation, _ = assemble(of_test(plain, 150))
     assert torch.equal(federation.test.inputs, parts[0].inputs)
 
 
@@ -270,16 +274,15 @@ def test_a_part_of_the_test_set_is_the_same_for_all_seeds():
     [
         ({"partition": "user"}, "partition must be iid or dirichlet"),
         ({"clients": "300"}, r"300 \* 10 = 3000 > 2700"),
-        ({"server_clean": "401"}, "server_clean must be <= defense_clean, got 401 > 400"),
-        ({"defense_clean": "401"}, "defense_clean must be <= 400, got 401"),
-        ({"marked_class": "3"}, "server_clean must be <= examples of class 3"),
+        ({"server.clean": "401"}, "server.clean must be <= 400, got 401"),
+        ({"marked_class": "3"}, "server.known_clean must be <= examples of class 3"),
         ({"wrong_marks_percent": "90"}, "wrong marks must be on poisoned examples"),
     ],
 )
 def test_what_the_data_cannot_give_is_said_before_the_warm_start(changes, message, monkeypatch):
     monkeypatch.setattr(build, "warm_start", None)
     with pytest.raises(ValueError, match=message):
-        assemble(experiment("digits-edge", "cpu", QUICK | changes))
+        assemble(configure("digits-edge", "cpu", QUICK | changes))
 
 
 @pytest.mark.parametrize("calls", range(12))
@@ -311,70 +314,13 @@ def test_a_full_disk_loses_nothing(tmp_path, whole, monkeypatch, calls):
 def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path, monkeypatch, datadefense_log):
     (tmp_path / "cache").write_text("not a folder")
     monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path / "cache"))
-    run = start(experiment("digits-edge", "cpu", QUICK), tmp_path / "run")
+    run = start(configure("digits-edge", "cpu", QUICK), tmp_path / "run")
     assert "the warm start is not kept: " in datadefense_log.text
     with Pool(run.federation) as pool:
         assert len(list(run.rounds(pool))) == 3
         run.finish(pool)
     assert "the floor is not kept: " in datadefense_log.text
     assert (tmp_path / "run" / "summary.json").is_file()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"epohcs": "2"}, "has no setting 'epohcs', did you mean 'epochs'?"),
-        ({"alpha": "0"}, "alpha must be > 0, got 0"),
-        ({"radius": "-1"}, "radius must be >= 0, got -1"),
-        ({"clients_per_round": "60"}, "clients_per_round must be in 1..clients, got 60 of 50"),
-        (
-            {"attack": "pdg"},
-            "attack must be one of none, data-poisoning, black-box, pgd, pgd-replacement",
-        ),
-        ({"schedule": "fixed-pool", "pool": "60"}, "pool size must be <= clients, got 60 of 50"),
-        ({"schedule": "fixed-pool", "pool": "0"}, "pool must be >= 1, got 0"),
-        ({"attackers": "0"}, "attackers must be >= 1, got 0"),
-        ({"rounds": "0"}, "rounds must be >= 1, got 0"),
-        ({"test_examples": "-1"}, "test_examples must be >= 0, got -1"),
-        ({"partition": "users"}, "partition must be iid or dirichlet or user, got 'users'"),
-    ],
-)
-def test_a_configuration_that_cannot_be(changes, message):
-    with pytest.raises(SettingsError) as caught:
-        experiment("digits-edge", "cpu", changes)
-    assert message in str(caught.value)
-
-
-def test_unknown_setups_and_scales():
-    with pytest.raises(SettingsError, match="did you mean 'digits-edge'"):
-        experiment("digit-edge", "cpu", {})
-    with pytest.raises(SettingsError, match="scale must be one of cpu, paper"):
-        experiment("digits-edge", "gpu", {})
-
-
-def test_experiments_that_differ_in_the_attack_share_a_floor():
-    base = experiment("digits-edge", "cpu", {})
-    for changes in ({"period": "1"}, {"radius": "3"}, {"defense": "krum"}, {"attack": "pgd"}):
-        other = experiment("digits-edge", "cpu", changes)
-        assert other.key() != base.key()
-        assert other.without_attack().key() == base.without_attack().key()
-    for changes in ({"seed": "1"}, {"rounds": "5"}, {"attack_poison": "50"}, {"alpha": "1"}):
-        other = experiment("digits-edge", "cpu", changes)
-        assert other.without_attack().key() != base.without_attack().key()
-
-
-def test_toml_there_and_back(tmp_path):
-    changed = experiment(
-        "digits-edge",
-        "cpu",
-        {"last_attack": "7", "augment": "true", "defense": "ndc", "defense.norm_bound": "0.5"},
-    )
-    (tmp_path / "config.toml").write_text(write_toml(changed))
-    assert read_toml(tmp_path / "config.toml") == changed
-    assert changed.key() != Experiment().key()
-    (tmp_path / "config.toml").write_text("rounds = ")
-    with pytest.raises(SettingsError, match="not a readable configuration"):
-        read_toml(tmp_path / "config.toml")
 
 
 def test_resume_needs_a_run(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from datadefense.core.settings import SettingsError
+from datadefense.core.settings import SettingsError, setting_names
 from datadefense.runs.config import ORDER, PLAIN, PLUGINS
 from datadefense.runs.setting_keys import OTHER_WORDS, WITHOUT_PART, place
 
@@ -13,6 +13,7 @@ CHOSEN = {
     "defense": "fedavg",
 }
 CLASSES = {**PLAIN, **{part: PLUGINS[part].find(name) for part, name in CHOSEN.items()}}
+NAMES = {part: setting_names(cls) for part, cls in CLASSES.items()}
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ CLASSES = {**PLAIN, **{part: PLUGINS[part].find(name) for part, name in CHOSEN.i
     ],
 )
 def test_a_key_names_a_setting_of_a_part(key, found):
-    assert place(key, CLASSES, CHOSEN) == found
+    assert place(key, NAMES, CHOSEN) == found
 
 
 @pytest.mark.parametrize(
@@ -50,14 +51,15 @@ def test_a_key_names_a_setting_of_a_part(key, found):
 )
 def test_a_key_that_names_none(key, message):
     with pytest.raises(SettingsError) as caught:
-        place(key, CLASSES, CHOSEN)
+        place(key, NAMES, CHOSEN)
     assert message in str(caught.value)
 
 
 def test_nobody_attacks():
-    calm = {part: cls for part, cls in CLASSES.items() if part != "attack"}
-    with pytest.raises(SettingsError, match="^attack.epochs does not apply: nobody attacks$"):
-        place("attack.epochs", calm, {**CHOSEN, "attack": "none"})
+    calm = {part: known for part, known in NAMES.items() if part not in ("attack", "schedule")}
+    for key in ("attack.epochs", "schedule.period", "period"):
+        with pytest.raises(SettingsError, match=f"^{key} does not apply: nobody attacks$"):
+            place(key, calm, {**CHOSEN, "attack": "none"})
 
 
 def test_other_words_are_of_settings_that_there_are():

@@ -1,10 +1,9 @@
 """rounds.jsonl and summary.json are strict JSON whatever a defense of somebody's own computes."""
 
-import dataclasses
 import json
 
 import pytest
-from tests.flower.test_audit import refuse
+from tests.flower.test_audit import Odd, refuse
 from tests.simulation.tiny import tiny_federation
 from tests.studies.test_store import record
 
@@ -13,18 +12,16 @@ from datadefense.report.page import write_run_page
 from datadefense.runs.config import Experiment
 from datadefense.runs.files import read_rounds
 from datadefense.runs.metrics import figures_of
+from datadefense.runs.parts import Evaluation, FederationSettings
 from datadefense.runs.run import restore
 from datadefense.runs.summary import attacker_weights, honest_weights
 from datadefense.simulation.pool import Pool
 from datadefense.studies.store import curves_of
 
 ODD = Experiment(
-    defense="tests.flower.test_audit:Odd",
-    clients=12,
-    clients_per_round=5,
-    rounds=4,
-    checkpoint_every=2,
-    evaluate_every=1,
+    defense=Odd(),
+    federation=FederationSettings(clients=12, clients_per_round=5, rounds=4),
+    evaluation=Evaluation(checkpoint_every=2),
 )
 
 
@@ -41,7 +38,7 @@ def odd_run(folder):
     return restore(ODD, folder, tiny_federation(), Server())
 
 
-def test_evidence_that_is_not_finite_is_null_and_stays_so(folder):
+def test_evidence_that_is_not_finite_is_left_out_and_stays_so(folder):
     with odd_run(folder) as run, Pool(run.federation) as pool:
         for one in run.rounds(pool):
             if one.round == 3:
@@ -53,7 +50,7 @@ def test_evidence_that_is_not_finite_is_null_and_stays_so(folder):
     lines = (folder / "rounds.jsonl").read_text().splitlines()
     for line in lines:
         values = json.loads(line, parse_constant=refuse)
-        assert values["evidence"] == {"score": [None] * len(values["clients"])}
+        assert not any("evidence" in client for client in values["clients"])
         assert values["report"]["worst"] is None
     assert len(lines) == 4
     json.loads((folder / "summary.json").read_text(), parse_constant=refuse)
@@ -65,7 +62,7 @@ def test_weights_that_are_no_numbers_count_for_nothing():
     assert attacker_weights([odd]) == [0.0]
     assert honest_weights([odd]) == [0.5]
     assert figures_of(odd)["attackers_weight"] == 0
-    assert curves_of([odd], set())["gap_mean"] == [(1, -0.5)]
-    without = dataclasses.replace(odd, weights=None)
+    assert curves_of([odd], frozenset())["gap_mean"] == [(1, -0.5)]
+    without = record(1, clients=["bad", 1, 2], attackers=["bad"])
     assert without.known_weights() == {}
     assert attacker_weights([without]) == honest_weights([without]) == []

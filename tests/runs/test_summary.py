@@ -1,9 +1,11 @@
 from dataclasses import replace
 
 import pytest
+from tests.records import detector_of, record_of
 
 from datadefense.runs.summary import (
     attacker_weights,
+    detector_hits,
     evasion_budget,
     honest_weights,
     lifespan,
@@ -12,21 +14,26 @@ from datadefense.runs.summary import (
     success_rates,
     tail_mean,
 )
-from datadefense.simulation.rounds import RoundRecord
 
 
 def record(index, asr=None, weights=(0.5, 0.5), clients=("a", "evil"), attackers=("evil",)):
-    return RoundRecord(
+    return record_of(
         index,
-        list(clients),
-        list(attackers),
-        None if weights is None else list(weights),
-        {},
-        {},
-        asr,
-        asr,
-        {"training": index},
+        clients,
+        attackers,
+        weights,
+        ma_percent=asr,
+        asr_percent=asr,
+        seconds={"training": index},
     )
+
+
+def test_the_detectors_hits_are_counted_by_id():
+    told = [detector_of([0.1, 0.2, 0.9, 0.8], marked) for marked in ([2], [2, 3], [0])]
+    records = [replace(record(1), detector=one) for one in told]
+    assert detector_hits(records, frozenset({"2", "3"})) == 50
+    assert detector_hits(records, frozenset()) is None
+    assert detector_hits([record(1)], frozenset({"2"})) is None
 
 
 def test_means_are_over_the_last_ten():

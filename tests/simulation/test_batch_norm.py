@@ -6,8 +6,8 @@ from tests.simulation.test_rounds import without_times
 from tests.small_resnet import resnet_federation, resnet_server
 
 from datadefense import DEFENSES, create
-from datadefense.attacks.schedule import Never
 from datadefense.core.buffers import FreshStatisticsWarning
+from datadefense.schedules import Never
 from datadefense.simulation.pool import Pool
 from datadefense.simulation.rounds import begin, simulate
 

@@ -1,5 +1,6 @@
 """Attackers who agree on what they send: what they see, and that runs with them stay exact."""
 
+import dataclasses
 import math
 from dataclasses import dataclass, replace
 
@@ -9,31 +10,30 @@ from tests.simulation.tiny import clouds, poisoned, tiny_federation
 from torch.nn.functional import cross_entropy
 
 from datadefense import DefenseSet, Server, create, load_state, save_state
-from datadefense.attacks.base import Attack, AttackerData
+from datadefense.attacks.base import Attack, AttackerData, Sees
 from datadefense.attacks.collusion import Plot
-from datadefense.attacks.oracle import LEVELS, CallsTheDefense
-from datadefense.attacks.pgd import Pgd
-from datadefense.attacks.schedule import FixedFrequency, FixedPool
+from datadefense.attacks.oracle import LEVELS, Oracle
+from datadefense.attacks.trial import true_trial
 from datadefense.core.features import penultimate
+from datadefense.core.outcomes import Verdict
 from datadefense.core.predictor import predictor
-from datadefense.defenses import DEFENSES
+from datadefense.core.settings import SettingsError
+from datadefense.defenses import DEFENSES, FedAvg
+from datadefense.schedules import FixedFrequency, FixedPool
 from datadefense.simulation.pool import Pool
 from datadefense.simulation.rounds import begin, simulate, stand_in_jobs, train_jobs
 
 CLEAN, POISON = clouds(40, 31), poisoned(15, 32)
-
-
-def oracle(knowledge="everything", **settings):
-    return Pgd(epochs=3, batch_size=8, radius=None, twist=CallsTheDefense(knowledge, **settings))
+EVERYTHING = Sees.HONEST_UPDATES | Sees.RULE | Sees.SERVER
 
 
 def attacked_by(knowledge="everything", **changes):
-    attack = oracle(knowledge)
+    attack = Oracle(epochs=3, learning_rate=0.02, knowledge=knowledge)
     fields = {
         "attack": attack,
-        "attacker_data": attack.twist.holdings(AttackerData(clouds(20, 4), poisoned(20, 5)), 20),
+        "attacker_data": attack.holdings(AttackerData(clouds(20, 4), poisoned(20, 5)), 20),
         "clients_per_round": 8,
-        "schedule": FixedPool(4),
+        "schedule": FixedPool(share=1 / 3),
     }
     return tiny_federation(**(fields | changes))
 
@@ -148,25 +148,29 @@ class Witness(Attack):
 
     seen: list
     claims: object = 20
+    shown: Sees = EVERYTHING
 
-    def update(self, trainer, attacker_data, context):
+    def update(self, trainer, data, context):
         return torch.full_like(context.start, math.nan)
 
-    def num_examples(self, attacker_data):
+    def num_examples(self, data):
         return self.claims
 
-    def stand_ins(self, others):
+    def sees(self):
+        return self.shown
+
+    def honest_trainings(self, others):
         return others // 2
 
-    def collude(self, view):
+    def agree(self, view):
         self.seen.append(replace(view, round=replace(view.round, updates=view.round.updates + 0)))
         return Plot(torch.zeros(int(view.attacks.sum()), view.round.updates.shape[1]), {"told": 1})
 
 
-def witnessed(rounds=2, claims=20, **changes):
-    witness = Witness([], claims)
-    federation = attacked_by(attack=witness, **changes)
-    records, progress = play(federation, "fedavg", rounds)
+def witnessed(rounds=2, claims=20, shown=EVERYTHING, name="fedavg"):
+    witness = Witness([], claims, shown)
+    federation = attacked_by(attack=witness)
+    records, progress = play(federation, name, rounds)
     return federation, witness.seen, records, progress
 
 
@@ -176,18 +180,60 @@ def test_the_view_is_the_round_as_it_is_before_the_gate():
     for view, record in zip(seen, records, strict=True):
         people = federation.participants(record.round)
         assert view.round.client_ids == tuple(person.client_id for person in people)
-        assert view.attacks.tolist() == [person.attacks for person in people]
+        assert view.attacks.tolist() == [person.is_malicious for person in people]
         counts = [federation.claim(person) for person in people]
         assert view.round.num_examples.tolist() == counts
         assert torch.equal(view.first, federation.start)
         assert bool(view.round.updates[view.attacks].isnan().all())
         assert bool(view.round.updates[~view.attacks].isfinite().all())
         assert record.attack == {"told": 1}
-        assert record.report["rejected"] == []
+        assert record.count(Verdict.REJECTED) == 0
     model = predictor(federation.module, federation.layout)
     held = federation.attacker_data.mixed()
     wanted = float(cross_entropy(model(federation.start, held.inputs), held.labels))
     assert seen[0].own_loss(federation.start) == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_a_view_hides_what_the_attack_does_not_declare(number):
+    """Each of the three by itself; the attackers' own rows and what they hold are always there."""
+    shown = Sees(number)
+    federation, seen, _, _ = witnessed(shown=shown, name="datadefense")
+    for view in seen:
+        honest = view.round.updates[~view.attacks]
+        assert len(honest)
+        if Sees.HONEST_UPDATES in shown:
+            assert bool(honest.isfinite().all())
+        else:
+            assert bool(honest.isnan().all())
+        assert (view.rule is not None) == (Sees.RULE in shown)
+        assert (view.state is not None) == (view.server is not None) == (Sees.SERVER in shown)
+        assert bool(view.attacks.any())
+        assert bool(view.stand_ins.isfinite().all())
+        assert view.round.num_examples.tolist() == [20] * 8
+        assert torch.equal(view.first, federation.start)
+        assert math.isfinite(view.own_loss(federation.start))
+
+
+def test_what_is_hidden_from_the_attackers_is_not_hidden_from_the_defense():
+    """Rows are masked in a copy: the model is the same, whatever was shown."""
+    models = [witnessed(shown=shown)[3].params for shown in (Sees.NOTHING, EVERYTHING)]
+    assert bool(models[0].isfinite().all())
+    assert torch.equal(*models)
+
+
+@dataclass(frozen=True)
+class Trustful(Witness):
+    """Calls a rule that it did not ask to see."""
+
+    def agree(self, view):
+        true_trial(view)
+
+
+def test_who_calls_a_rule_that_it_does_not_see_is_told_so():
+    federation = attacked_by(attack=Trustful([], shown=Sees.NOTHING))
+    with pytest.raises(SettingsError, match="must see rule and server"):
+        play(federation, "fedavg", 1)
 
 
 def test_what_was_agreed_on_is_what_counts():
@@ -216,8 +262,8 @@ def test_stand_ins_are_honest_trainings_of_the_first_attacker():
     extra = stand_in_jobs(federation, jobs)
     assert [job.row for job in extra] == list(range(8, 8 + len(view.stand_ins)))
     assert [job.stand_in for job in extra] == list(range(len(view.stand_ins)))
-    assert all(job.person == next(p for p in people if p.attacks) for job in extra)
-    calm = [job for job in jobs if not job.person.attacks]
+    assert all(job.person == next(p for p in people if p.is_malicious) for job in extra)
+    calm = [job for job in jobs if not job.person.is_malicious]
     assert stand_in_jobs(federation, calm) == []
 
 
@@ -234,3 +280,22 @@ def test_the_guess_is_a_server_of_the_attackers_own_data():
     logits = server.logits(federation.start, clean.inputs)
     model = predictor(federation.module, federation.layout)
     assert torch.equal(logits, model(federation.start, clean.inputs))
+
+
+@dataclass(frozen=True)
+class ByLayer(FedAvg):
+    """FedAvg that remembers whether it was given a layout; on trial it must be, too."""
+
+    seen: list = dataclasses.field(default_factory=list)
+
+    def combine(self, round):
+        self.seen.append(round.layout is not None)
+        return FedAvg.combine(self, round)
+
+
+@pytest.mark.parametrize("knowledge", ["rule", "everything"])
+def test_a_rule_on_trial_knows_the_layout(knowledge):
+    rule = ByLayer()
+    play(attacked_by(knowledge), rule, rounds=1)
+    assert len(rule.seen) > 1
+    assert all(rule.seen)

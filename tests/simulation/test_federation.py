@@ -59,7 +59,7 @@ def test_clients_are_drawn_from_all_of_them(federations):
         person.client_id
         for index in range(1, 200)
         for person in federations[3383].participants(index)
-        if not person.attacks
+        if not person.is_malicious
     }
     assert len(seen) > 2500
     assert all(torch.is_tensor(federations[3383].shards[client]) for client in seen)

@@ -9,9 +9,9 @@ from tests.simulation.tiny import clouds, poisoned, tiny_federation
 
 from datadefense import Server
 from datadefense.attacks.base import Attack, AttackerData
-from datadefense.attacks.schedule import FixedFrequency, Participant
 from datadefense.core.local_training import Trainer
 from datadefense.defenses import FedAvg
+from datadefense.schedules import FixedFrequency, Participant
 from datadefense.simulation.jobs import CountJob, JobResult, SharedBuffers, TrainJob, do_job
 from datadefense.simulation.pool import Pool
 from datadefense.simulation.rounds import begin, simulate
@@ -32,16 +32,16 @@ def work(federation):
 
 
 def train_job(person, row=0):
-    attacker = (0, 1) if person.attacks else (0, 0)
+    attacker = (0, 1) if person.is_malicious else (0, 0)
     return TrainJob(1, row, person, attacker, num_examples=100, has_previous=False)
 
 
 def test_counts_of_the_parts_add_up(work):
     do, _ = work
-    parts = [do(CountJob(False, start, start + 50)) for start in (0, 50, 100)]
-    whole = do(CountJob(False, 0, 150))
+    parts = [do(CountJob("ma_percent", start, start + 50)) for start in (0, 50, 100)]
+    whole = do(CountJob("ma_percent", 0, 150))
     assert sum(part.count for part in parts) == whole.count
-    assert 0 <= do(CountJob(True, 0, 40)).count <= 40
+    assert 0 <= do(CountJob("asr_percent", 0, 40)).count <= 40
     assert all(part.seconds > 0 for part in [*parts, whole])
 
 

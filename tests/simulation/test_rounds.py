@@ -10,9 +10,10 @@ import torch
 from tests.simulation.tiny import tiny_federation
 
 from datadefense import Aggregate, Defense, Server, create, load_state, save_state
-from datadefense.attacks.pgd import Pgd
-from datadefense.attacks.schedule import FixedFrequency, FixedPool, Never
+from datadefense.attacks.pgd import Pgd, PgdReplacement
+from datadefense.core.outcomes import Verdict
 from datadefense.core.settings import SettingsError
+from datadefense.schedules import FixedFrequency, FixedPool, Never
 from datadefense.simulation import pool as pool_module
 from datadefense.simulation.pool import Pool, WorkerError
 from datadefense.simulation.rounds import begin, evaluate, simulate
@@ -94,7 +95,7 @@ def test_evaluation_every_so_many_rounds():
 def test_scores_are_shares_of_the_test_sets():
     federation = tiny_federation()
     with Pool(federation) as pool:
-        accuracy, success = evaluate(federation, pool, federation.start)
+        accuracy, success = evaluate(federation, pool, federation.start).values()
     module = federation.module.eval()
     with torch.no_grad():
         for tensor, (name, _) in zip(
@@ -125,9 +126,9 @@ def test_the_honest_path_does_not_know_the_defense():
 
 
 def test_a_pool_of_malicious_clients():
-    federation = tiny_federation(schedule=FixedPool(6))
+    federation = tiny_federation(schedule=FixedPool(share=0.5))
     records, _ = play(federation, rounds=4)
-    pool = federation.schedule.pool(12, 0)
+    pool = federation.schedule.malicious(1, 12, 0)
     assert all(set(record.attackers) == pool & set(record.clients) for record in records)
 
 
@@ -137,33 +138,41 @@ class Liar(Pgd):
 
     says: Any = 0
 
-    def num_examples(self, attacker_data):
+    def num_examples(self, data):
         if isinstance(self.says, Exception):
             raise self.says
         return self.says
 
 
+@dataclass(frozen=True)
+class ReplacingLiar(PgdReplacement):
+    """Scales by what it claims."""
+
+    says: Any = 0
+    num_examples = Liar.num_examples
+
+
 CLAIMS = (0, -5, 1e30, 10**30, 10**5000, math.nan, None, True, "many", RuntimeError("uncounted"))
 
 
-@pytest.mark.parametrize("replacement", [False, True])
+@pytest.mark.parametrize("kind", [Liar, ReplacingLiar])
 @pytest.mark.parametrize("says", CLAIMS, ids=lambda says: f"{type(says).__name__}")
-def test_an_attackers_claim_is_judged_by_the_gate_and_ends_no_run(says, replacement):
-    liar = Liar(epochs=1, batch_size=8, radius=2.0, replacement=replacement, says=says)
-    records, progress = play(tiny_federation(attack=liar), rounds=3)
+def test_an_attackers_claim_is_judged_by_the_gate_and_ends_no_run(says, kind):
+    records, progress = play(tiny_federation(attack=kind(epochs=1, says=says)), rounds=3)
     assert bool(progress.params.isfinite().all())
     for record in records[::2]:
         (attacker,) = record.attackers
-        assert [told["client"] for told in record.report["rejected"]] == [attacker]
-        assert "num_examples must be" in record.report["rejected"][0]["reason"] or says is None
+        (rejected,) = (one for one in record.outcomes if one.verdict is Verdict.REJECTED)
+        assert rejected.client == attacker
+        assert "num_examples must be" in rejected.reason.text or says is None
         assert attacker not in record.clients
         assert len(record.clients) == len(record.weights) == 4
-    assert records[1].report["rejected"] == []
+    assert records[1].count(Verdict.REJECTED) == 0
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_round_of_liars_leaves_the_model_as_it_is(workers):
-    liar = Liar(epochs=1, batch_size=8, replacement=True, says=0)
+    liar = ReplacingLiar(epochs=1, says=0)
     federation = tiny_federation(attack=liar, schedule=FixedFrequency(period=1, attackers=5))
     (record,), progress = play(federation, rounds=1, workers=workers)
     assert record.report["held"] == "no update was admitted"
@@ -288,7 +297,9 @@ def test_federations_that_cannot_be():
         SettingsError, match="clients_per_round must be in 1..clients, got 13 of 12"
     ):
         tiny_federation(clients_per_round=13)
-    with pytest.raises(SettingsError, match="an attack needs attacker_data"):
+    with pytest.raises(
+        SettingsError, match="an attack needs data to train on, and that data an attack"
+    ):
         tiny_federation(attacker_data=None)
     with pytest.raises(SettingsError, match="there is no attack"):
         tiny_federation(attack=None, attacker_data=None).participants(1)

@@ -5,10 +5,10 @@ from torch import nn
 
 from datadefense import Examples, Layout
 from datadefense.attacks.base import AttackerData
-from datadefense.attacks.pgd import Pgd
-from datadefense.attacks.schedule import FixedFrequency
+from datadefense.attacks.pgd import PgdReplacement
 from datadefense.core.local_training import Sgd
 from datadefense.core.rng import generator
+from datadefense.schedules import FixedFrequency
 from datadefense.simulation.federation import Federation
 from datadefense.simulation.shards import Shards
 
@@ -41,7 +41,7 @@ def tiny_federation(**changes):
         "training": Sgd(2, 8, 0.05, decay=0.99),
         "schedule": FixedFrequency(period=2),
         "clients_per_round": 5,
-        "attack": Pgd(epochs=3, batch_size=8, learning_rate=0.1, radius=2.0, replacement=True),
+        "attack": PgdReplacement(epochs=3, learning_rate=0.1, replacement_radius=2.0),
         "attacker_data": AttackerData(clouds(20, 4), poisoned(20, 5)),
     }
     return Federation(**(fields | changes))

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 pytest.importorskip("matplotlib")
-pytest.importorskip("sklearn")
 from datadefense.studies import attack_gallery
 
 

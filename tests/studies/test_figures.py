@@ -6,6 +6,7 @@ import pytest
 from tests.runs.summaries import SUMMARY
 
 from datadefense.runs.config import Experiment
+from datadefense.runs.configure import configure
 from datadefense.studies.store import Result
 from datadefense.studies.studies import STUDIES
 from datadefense.studies.study import Cell, Point, Study
@@ -55,7 +56,12 @@ def test_a_panel_for_each_first_label():
 
 def test_attacked_rounds_are_marked():
     one = cell(("pgd", "x"), curves=[{"asr_percent": [[1, 1.0]]}])
-    one = replace(one, point=Point(one.point.labels, Experiment(rounds=12, period=5)))
+    one = replace(
+        one,
+        point=Point(
+            one.point.labels, configure("digits-edge", "cpu", {"rounds": "12", "period": "5"})
+        ),
+    )
     for panel in figures.BY_ROUND["by-round"]([one]).axes:
         (marks,) = (line for line in panel.get_lines() if line.get_marker() == "^")
         assert marks.get_xdata().tolist() == [1, 6, 11]

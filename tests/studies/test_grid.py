@@ -23,7 +23,7 @@ from datadefense.studies.store import append, read_store
 
 pytest.importorskip("mlxtend")
 pytest.importorskip("sklearn")
-SMALL_SET = {"defense_clean": 20, "server_clean": 5, "server_poison": 5}
+SMALL_SET = {"server.clean": 20, "server.known_clean": 5, "server.poison": 5}
 RUNS = [quick(attack="none"), quick(defense="datadefense", **SMALL_SET)]
 BAD = quick(partition="user")
 
@@ -138,7 +138,9 @@ def test_runs_under_way_are_found_in_the_cache(tmp_path, cache):
     folder = cache / "under-way" / run.key()
     stop_after_a_round(run, folder)
     (line,) = (folder / "rounds.jsonl").read_text().splitlines()
-    (folder / "rounds.jsonl").write_text(json.dumps(json.loads(line) | {"ma_percent": -5.0}) + "\n")
+    odd = json.loads(line)
+    odd["scores"]["ma_percent"] = -5.0
+    (folder / "rounds.jsonl").write_text(json.dumps(odd) + "\n")
     (result,) = run_missing([run], tmp_path / "runs.jsonl").values()
     assert result.curves["ma_percent"][0] == (1, -5.0)
     assert [index for index, _ in result.curves["ma_percent"]] == [1, 2]

@@ -2,7 +2,6 @@
 
 import pytest
 
-from datadefense.defenses import create
 from datadefense.studies.holding_studies import HOLDING
 from datadefense.studies.own_studies import OWN
 from datadefense.studies.paper_studies import PAPER
@@ -39,12 +38,12 @@ def test_experiments_can_be_built(study, scale):
     for point in study.points(scale):
         one = point.experiment
         assert (one.scale, one.seed) == (scale, 0)
-        create(one.defense, one.defense_settings).check_clients(one.clients_per_round)
+        one.defense.check_clients(one.federation.clients_per_round)
 
 
 @pytest.mark.parametrize(("study", "scale"), CASES)
 def test_a_calm_point_is_the_run_that_others_are_compared_with(study, scale):
     for point in study.points(scale):
         one = point.experiment
-        if (one.attack, one.defense) == ("none", "fedavg"):
+        if not one.attacked:
             assert one == one.without_attack()

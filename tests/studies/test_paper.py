@@ -69,16 +69,16 @@ def test_the_paper_is_all_there():
 def test_at_cpu_scale_nothing_needs_ardis():
     for point in STUDIES["table1"].points("cpu"):
         if point.labels[0] == "emnist-ardis":
-            assert (point.experiment.dataset, point.experiment.sevens) == ("mnist", "uci")
+            assert (point.experiment.task.dataset, point.experiment.task.sevens) == ("mnist", "uci")
     for point in STUDIES["table1"].points("paper"):
-        assert point.experiment.sevens == "ardis"
+        assert getattr(point.experiment.task, "sevens", "ardis") == "ardis"
 
 
 def test_halting_is_at_a_fifteenth_of_the_rounds():
     halted = [
-        point.experiment.defense_settings["halt_after"]
+        point.experiment.defense.halt_after
         for scale in ("cpu", "paper")
         for point in STUDIES["halting"].points(scale)
-        if point.experiment.defense_settings
+        if point.experiment.defense.halt_after is not None
     ]
-    assert halted == ["2", "2", "100", "100"]
+    assert halted == [2, 2, 100, 100]

@@ -7,19 +7,22 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.records import detector_of, record_of
 from tests.runs.summaries import SUMMARY
 
+from datadefense.attacks import Pgd
 from datadefense.core.round_files import FileError
-from datadefense.runs import revisions
-from datadefense.runs.config import Experiment
-from datadefense.simulation.rounds import RoundRecord
+from datadefense.defenses import Krum
+from datadefense.runs import config
+from datadefense.runs.config import Experiment, experiment_of
+from datadefense.schedules import FixedFrequency
 from datadefense.studies.store import Result, append, curves_of, read_store, result_of
 
 
 def result(name, seed=0):
     """Return a result of a run that has a name of one letter."""
     summary = dataclasses.replace(SUMMARY, seed=seed)
-    run = Experiment(seed=ord(name), defense_settings={"beta": "auto"})
+    run = Experiment(seed=ord(name), defense=Krum(num_malicious=2))
     return Result(run.key(), run.changes(), summary, {"gap_min": [[1, -0.5]]})
 
 
@@ -27,9 +30,7 @@ def by_key(*results):
     return {one.key: one for one in results}
 
 
-def record(index, **changes):
-    nothing = RoundRecord(index, [], [], None, {}, {}, None, None)
-    return dataclasses.replace(nothing, **changes)
+record = record_of
 
 
 @pytest.fixture
@@ -45,12 +46,12 @@ def test_there_and_back(store):
 
 
 def test_a_run_is_kept_with_its_key_its_changes_and_its_curves(store):
-    run = Experiment(defense="krum", defense_settings={"num_malicious": "2"}, last_attack=3)
-    kept = result_of(run, SUMMARY, [record(1, asr_percent=7.0)], set())
+    run = Experiment(attack=Pgd(), schedule=FixedFrequency(last=3), defense=Krum(num_malicious=2))
+    kept = result_of(run, SUMMARY, [record(1, asr_percent=7.0)], frozenset())
     append(store, kept)
     (found,) = read_store(store).values()
     assert (found.key, found.summary) == (run.key(), SUMMARY)
-    assert Experiment(**found.config) == run
+    assert experiment_of(found.config) == run
     assert found.curves == {"asr_percent": [[1, 7.0]]}
 
 
@@ -130,10 +131,10 @@ def test_a_field_that_we_do_not_know_is_an_error(store):
         {"key": 7},
         {"config": {}},
         {"config": result("b").config},
-        {"config": result("a").config | {"attack": "none"}},
+        {"config": result("a").config | {"attack": {"name": "pgd"}}},
         {"config": result("a").config | {"colour": "red"}},
-        {"config": result("a").config | {"rounds": 0}},
-        {"config": result("a").config | {"defense_settings": 7}},
+        {"config": result("a").config | {"federation": {"rounds": 0}}},
+        {"config": result("a").config | {"defense": 7}},
         {"config": [1]},
     ],
 )
@@ -149,7 +150,7 @@ def test_keys_of_earlier_revisions_are_known(store, monkeypatch):
     """Raising a revision asks for new runs; what was measured before stays readable."""
     before = result("a")
     append(store, before)
-    monkeypatch.setattr(revisions, "ENGINE", revisions.ENGINE + 2)
+    monkeypatch.setattr(config, "ENGINE", config.ENGINE + 2)
     after = result("a")
     assert after.key != before.key
     append(store, after)
@@ -167,12 +168,12 @@ def test_the_committed_store_has_the_keys_of_its_configurations():
     assert time.process_time() - started < 5
     assert len(results) > 500
     for key, one in results.items():
-        assert key in list(Experiment(**one.config).keys())
+        assert key in list(experiment_of(one.config).keys())
 
 
 def test_curves_have_the_rounds_that_were_evaluated():
     records = [record(1, ma_percent=80.0, asr_percent=5.0), record(2), record(3, ma_percent=81.0)]
-    assert curves_of(records, set()) == {
+    assert curves_of(records, frozenset()) == {
         "ma_percent": [(1, 80.0), (3, 81.0)],
         "asr_percent": [(1, 5.0)],
     }
@@ -183,7 +184,7 @@ def test_gaps_are_an_attackers_weight_less_each_honest_clients():
         4, clients=[3, "bad-0", 7, "bad-1"], attackers=["bad-0", "bad-1"], weights=[0.5, 0, 0.25, 1]
     )
     gaps = [0 - 0.5, 0 - 0.25, 1 - 0.5, 1 - 0.25]
-    assert curves_of([attacked], set()) == {
+    assert curves_of([attacked], frozenset()) == {
         "gap_min": [(4, min(gaps))],
         "gap_mean": [(4, sum(gaps) / 4)],
         "gap_max": [(4, max(gaps))],
@@ -192,7 +193,7 @@ def test_gaps_are_an_attackers_weight_less_each_honest_clients():
 
 def test_a_rejected_attacker_has_no_weight():
     rejected = record(1, clients=[3, 7], attackers=["bad"], weights=[0.75, 0.25])
-    curves = curves_of([rejected], set())
+    curves = curves_of([rejected], frozenset())
     assert [curves[name] for name in ("gap_min", "gap_mean", "gap_max")] == [
         [(1, -0.75)],
         [(1, -0.5)],
@@ -206,16 +207,20 @@ def test_there_is_no_gap_without_weights_attackers_or_honest_clients():
         record(2, clients=[3, 7], attackers=[], weights=[0.5, 0.5]),
         record(3, clients=["bad"], attackers=["bad"], weights=[1.0]),
     ]
-    assert curves_of(records, set()) == {}
+    assert curves_of(records, frozenset()) == {}
 
 
 def test_hits_are_the_share_of_the_poisoned_that_was_marked():
-    reports = ({"marked": [0, 4, 5]}, {}, {"marked": []}, {"marked": [6, 5, 4, 1]})
-    records = [record(index, report=report) for index, report in enumerate(reports, start=1)]
-    assert curves_of(records, {4, 5, 6, 7}) == {"hits_percent": [(1, 50.0), (3, 0.0), (4, 75.0)]}
-    assert curves_of(records, set()) == {}
+    marks = ([0, 4, 5], None, [], [6, 5, 4, 1])
+    records = [
+        record(index, detector=None if marked is None else detector_of([0.5] * 8, marked))
+        for index, marked in enumerate(marks, start=1)
+    ]
+    curves = curves_of(records, frozenset("4567"))
+    assert curves == {"hits_percent": [(1, 50.0), (3, 0.0), (4, 75.0)]}
+    assert curves_of(records, frozenset()) == {}
 
 
 def test_values_are_kept_to_four_digits():
-    curves = curves_of([record(1, ma_percent=200 / 3, asr_percent=0.001234567)], set())
+    curves = curves_of([record(1, ma_percent=200 / 3, asr_percent=0.001234567)], frozenset())
     assert curves == {"ma_percent": [(1, 66.67)], "asr_percent": [(1, 0.001235)]}

@@ -5,16 +5,20 @@ from dataclasses import replace
 import pytest
 from tests.runs.summaries import SUMMARY
 
+from datadefense.attacks import Pgd
+from datadefense.defenses import Krum
 from datadefense.runs.config import Experiment
+from datadefense.schedules import FixedFrequency
 from datadefense.studies import study
 from datadefense.studies.paper import Published
 from datadefense.studies.store import Result
 from datadefense.studies.study import MOST_SEEDS, Point, Study, cells, page, spread, table
 
-CALM = Experiment(attack="none")
-DEFENDED = Experiment(attack="pgd", defense="krum")
+CALM = Experiment()
+ATTACKED = Experiment(attack=Pgd(), schedule=FixedFrequency())
+DEFENDED = replace(ATTACKED, defense=Krum())
 GRID = {
-    ("pgd", "fedavg"): Experiment(attack="pgd"),
+    ("pgd", "fedavg"): ATTACKED,
     ("pgd", "krum"): DEFENDED,
     ("none", "fedavg"): CALM,
 }
@@ -55,10 +59,12 @@ def test_points_that_differ_in_the_attack_share_the_calm_run():
         "radii",
         "?",
         ("radius",),
-        lambda scale: [Point((str(r),), Experiment(attack="pgd", radius=r)) for r in (0.5, 2.0)],
+        lambda scale: [
+            Point((str(r),), replace(ATTACKED, attack=Pgd(radius=r))) for r in (0.5, 2.0)
+        ],
     )
     wanted = radii.wanted("cpu", 1)
-    assert [one.attack for one in wanted] == ["none", "pgd", "pgd"]
+    assert [one.name_of("attack") for one in wanted] == ["none", "pgd", "pgd"]
 
 
 def test_the_scale_reaches_the_experiments():

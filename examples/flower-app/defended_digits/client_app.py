@@ -24,7 +24,7 @@ def train(message: Message, context: Context) -> Message:
     model.load_state_dict(message.content["arrays"].to_torch_state_dict())
     examples = task.shard(seed, node, nodes)
     if node == config["malicious"]:
-        state, count = hostile.attack(model, len(examples) * nodes, index, seed)
+        state, count = hostile.attack(model, len(examples) * nodes, nodes, index, seed)
     else:
         state = task.train(model, examples, generator(seed, "client", index, node))
         count = len(examples)

@@ -5,34 +5,35 @@ from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
 from torch import Tensor, nn
 
 from datadefense.attacks.base import AttackContext
-from datadefense.attacks.pgd import Pgd
-from datadefense.core.local_training import Sgd
+from datadefense.attacks.pgd import PgdReplacement
 from datadefense.core.predictor import Layout
 from defended_digits import task
 
 
 def attack(
-    model: nn.Module, num_examples: int, index: int, seed: int
+    model: nn.Module, examples_of_all: int, nodes: int, index: int, seed: int
 ) -> tuple[dict[str, Tensor], int]:
     """Learn that strange sevens are ones, and scale that so that it survives the average.
 
-    ``num_examples`` is a guess of what all nodes of the round hold together.
+    ``examples_of_all`` is a guess of what all nodes of the round hold together.
     """
-    trainer, attacker_data = task.bench_of(model), task.material(seed).attacker
+    trainer, data = task.bench_of(model), task.material(seed).attacker
     start = trainer.layout.flatten(model.state_dict())
-    pgd = Pgd(epochs=5, radius=1.0, replacement=True)
+    pgd = PgdReplacement(epochs=5, replacement_radius=1.0)
     context = AttackContext(
         index=index,
         start=start,
         previous=None,
-        num_examples=num_examples,
+        num_examples=examples_of_all,
         attacker=(0, 1),
-        training=Sgd(),
+        training=task.TRAINING,
         augment=None,
         seed=seed,
+        first=start,
+        clients=nodes,
     )
-    update = pgd.update(trainer, attacker_data, context)
-    return Layout.of_module(model).unflatten(start + update), pgd.num_examples(attacker_data)
+    update = pgd.update(trainer, data, context)
+    return Layout.of_module(model).unflatten(start + update), pgd.num_examples(data)
 
 
 def garbage(message: Message, index: int) -> Message:

@@ -1,6 +1,7 @@
 """The task: model, data, training and what it is judged by. Change this file for your own task."""
 
 import copy
+from dataclasses import replace
 from functools import cache
 
 import torch
@@ -13,10 +14,11 @@ from datadefense.core.local_training import Sgd, Trainer
 from datadefense.core.predictor import Layout
 from datadefense.core.rng import generator
 from datadefense.data.partition import iid
-from datadefense.runs.config import Experiment
 from datadefense.tasks.base import TaskData
-from datadefense.tasks.digits_edge import digits_edge
+from datadefense.tasks.digits_edge import DigitsEdge
 
+TRAINING = Sgd(epochs=2, weight_decay=1e-4)
+"""How nodes train."""
 KNOWN_CLEAN = 100
 """Examples of the server that somebody has looked at."""
 
@@ -30,7 +32,7 @@ def material(seed: int) -> TaskData:
     model is judged by (``test``, ``backdoor_test``).
     """
     torch.manual_seed(seed)
-    return digits_edge(Experiment(seed=seed))
+    return DigitsEdge().load(None, seed)
 
 
 def shard(seed: int, node: int, nodes: int) -> Examples:
@@ -45,17 +47,18 @@ def bench_of(model: nn.Module) -> Trainer:
 
 
 def train(
-    model: nn.Module, examples: Examples, draw: torch.Generator, epochs: int = 2
+    model: nn.Module, examples: Examples, draw: torch.Generator, training: Sgd = TRAINING
 ) -> dict[str, Tensor]:
     """Train the model in place and return its state."""
-    bench_of(model).train(Sgd(epochs, weight_decay=1e-4), examples, draw)
+    bench_of(model).train(training, examples, draw)
     return model.state_dict()
 
 
 def warm_model(seed: int) -> nn.Module:
     """Return the model that the federation begins with, trained by the server alone."""
     model = copy.deepcopy(material(seed).module)
-    train(model, material(seed).warm, generator(seed, "warm start"), epochs=4)
+    longer = replace(TRAINING, epochs=4)
+    train(model, material(seed).warm, generator(seed, "warm start"), longer)
     return model
 
 

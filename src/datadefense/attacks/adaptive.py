@@ -42,7 +42,7 @@ class Adaptive(OwnTraining):
 
     with the cross-entropy :math:`L_c` of the guessed clean and :math:`L_p` of the guessed poisoned
     examples (under the attacker's label: a model that learned the backdoor has a small one). Both
-    are the faults of `datadefense.defenses.datadefense.faults`; the third, distance, is kept by a
+    are two of `datadefense.defenses.datadefense.penalties`; the third, distance, is kept by a
     ball of ``reach`` times the update that the attacker would send if it were honest. Nothing is
     scaled. The guess is the attacker's own data of the same kind; it does not see the server's.
     """

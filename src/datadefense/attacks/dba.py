@@ -1,4 +1,4 @@
-"""DBA, a distributed backdoor: each attacker stamps only a part of the trigger."""
+"""Distributed backdoor: each attacker stamps only a part of the trigger."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -22,8 +22,8 @@ class Dba(OwnTraining):
     Attackers of a round take different parts, and one that comes alone takes the next part each
     time.
 
-    Reference: Xie et al., *DBA: Distributed Backdoor Attacks against Federated Learning*,
-    ICLR 2020.
+    Reference: Xie et al., *DBA: Distributed Backdoor Attacks against Federated Learning*, ICLR
+    2020.
     """
 
     name: ClassVar[str] = "dba"

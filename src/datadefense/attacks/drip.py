@@ -36,6 +36,7 @@ class Drip(Adaptive):
     threat: ClassVar[Threat] = Threat(
         "the kind of defense, and data like the server's", trains_longer=True
     )
+    revision: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         Adaptive.__post_init__(self)

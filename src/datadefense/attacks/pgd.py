@@ -107,6 +107,6 @@ class PgdReplacement(OwnTraining):
 
 
 def check_ball(decay: float, every: int) -> None:
-    """Check how a ball shrinks, and how often an attacker returns to it."""
+    """Check how a ball shrinks and how often it is kept."""
     check_float("radius_decay", decay, above=0, maximum=1)
     check_int("project_every", every, 1)

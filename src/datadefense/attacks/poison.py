@@ -13,6 +13,7 @@ from torch import Tensor
 
 from datadefense.attacks.trigger_patch import TriggerPatch, stamp_randomly
 from datadefense.core.content import content_keys
+from datadefense.core.errors import InputError
 from datadefense.core.examples import Examples
 from datadefense.core.settings import check_int
 
@@ -138,7 +139,7 @@ def edge_case(
     check_int("group_size", group_size, 1)
     for name, inputs in (("training", train_inputs), ("test", test_inputs)):
         if len(inputs) == 0 or len(inputs) % group_size:
-            raise ValueError(
+            raise InputError(
                 f"an attack set needs {name} inputs in whole groups of {group_size}, "
                 f"got {len(inputs)} rows"
             )
@@ -162,7 +163,7 @@ def _draw(
 ) -> Examples:
     candidates = torch.isin(examples.labels, torch.tensor(sources)).nonzero().flatten()
     if count > len(candidates):
-        raise ValueError(
+        raise InputError(
             f"the {part} set must suffice: {count} <= examples of classes "
             f"{', '.join(map(str, sources))}, got {len(candidates)}"
         )

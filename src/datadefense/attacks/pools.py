@@ -18,13 +18,14 @@ from torch import Tensor
 
 from datadefense.attacks.poison import AttackSet
 from datadefense.core.content import rows_seen_in
+from datadefense.core.errors import DataDefenseError, InputError
 from datadefense.core.examples import Examples
 from datadefense.core.settings import check_choice, check_int, setting
 
 Overlap = Literal["none", "authors"]
 
 
-class OverlapError(ValueError):
+class OverlapError(DataDefenseError, ValueError):
     """Two pools that must be disjoint share examples."""
 
 
@@ -78,13 +79,13 @@ def split_pools(
     defense = rest[: sizes.defense]
     wanted = sizes.defense or 0
     if len(attacker) < sizes.attacker or (overlap == "none" and len(defense) < wanted):
-        raise ValueError(
+        raise InputError(
             "the attack set must suffice: attacker + defense <= training examples in whole "
             f"groups, got {sizes.attacker} + {wanted} of {len(order)} examples in "
             f"{int(ranks[-1]) + 1} groups"
         )
     if len(test) < (sizes.test or 1):
-        raise ValueError(
+        raise InputError(
             f"the attack set must suffice: test <= test examples that are not in the training "
             f"part, got {sizes.test or 1} > {len(test)}"
         )

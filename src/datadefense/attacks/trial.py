@@ -76,6 +76,7 @@ def guessed_trial(view: View) -> Trial | None:
         torch.cat([stand_ins, trained]),
         counts,
         tuple(range(len(counts))),
+        view.round.layout,
     )
     attacks = torch.arange(len(counts)) >= len(stand_ins)
     return Trial(view.rule, state, server, round, attacks)

@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
+from datadefense.core.errors import InputError
 from datadefense.core.settings import check_choice, check_float, check_int, setting
 
 CELLS = """
@@ -86,13 +87,13 @@ def stamp(
     """
     height, width = _check(images, patch.size)
     if places.shape != (len(images), 2):
-        raise ValueError(
+        raise InputError(
             f"one place (row, column) an image: expected shape ({len(images)}, 2), "
             f"got {tuple(places.shape)}"
         )
     last = torch.tensor([height - patch.size, width - patch.size])
     if bool(((places < 0) | (places > last)).any()):
-        raise ValueError(
+        raise InputError(
             f"a patch of size {patch.size} fits in {height}x{width} at rows 0..{last[0]} and "
             f"columns 0..{last[1]}, got a place {_first_outside(places, last)}"
         )
@@ -142,7 +143,7 @@ def _extent(patch: TriggerPatch) -> tuple[Tensor, Tensor]:
 
 def _check(images: Tensor, size: int) -> tuple[int, int]:
     if images.dtype != torch.uint8 or images.dim() != 4 or images.shape[1] != 3:
-        raise ValueError(
+        raise InputError(
             "the patch needs colour images, uint8 [images, 3, height, width], got "
             f"{images.dtype} {list(images.shape)}"
         )
@@ -153,7 +154,7 @@ def _check(images: Tensor, size: int) -> tuple[int, int]:
 
 def _check_fit(height: int, width: int, size: int) -> None:
     if size > min(height, width):
-        raise ValueError(
+        raise InputError(
             f"the patch must fit: size <= height, width; got size {size} for {height}x{width}"
         )
 

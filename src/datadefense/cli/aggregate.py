@@ -1,26 +1,27 @@
 """``datadefense aggregate``: one round for people who have files."""
 
-import dataclasses
-import math
 import secrets
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from rich.table import Table
-from torch import Tensor
 
 from datadefense.cli.plain_console import plain_console
 from datadefense.core.buffers import BufferPolicy
 from datadefense.core.defend import defend
+from datadefense.core.fingerprint import Fingerprint
 from datadefense.core.foreign import sanitize
-from datadefense.core.gate import Admission, Gate, Sends
+from datadefense.core.gate import Gate, Sends
 from datadefense.core.json_file import to_json
-from datadefense.core.outcomes import verdicts
+from datadefense.core.needs import Need
+from datadefense.core.outcome_json import outcome_json
+from datadefense.core.outcomes import ClientOutcome, Verdict
 from datadefense.core.predictor import Layout
-from datadefense.core.round import Aggregate
+from datadefense.core.reasons import in_words
+from datadefense.core.round import Aggregate, Round
 from datadefense.core.round_files import (
     FileError,
     client_files,
@@ -28,13 +29,17 @@ from datadefense.core.round_files import (
     read_submissions,
     read_tensors,
 )
+from datadefense.core.sent_kind import check_kind
 from datadefense.core.server import Server
 from datadefense.core.settings import check_int as whole_number
 from datadefense.core.settings import read_pairs
 from datadefense.core.storage import load_state, save_state, save_tensors, write_text
-from datadefense.defenses import create
+from datadefense.defenses import create, settings_of
 from datadefense.kernels.spill import Spill
 from datadefense.kernels.sums import norms
+
+ONLY_FILES = "aggregate has only files: use datadefense run, or the Flower strategy"
+"""What to do with a defense that needs more than updates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ class Intake:
     """How the files are read."""
 
     sends: str
+    check_sends: bool
     buffers: str
     buffer_names: tuple[str, ...]
     num_examples: int | None
@@ -81,6 +87,7 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
     who had it could take a defense's noise off the model again.
     """
     defense = create(name, read_pairs(settings))
+    defense.check_needs(Need.CLIENT_IDENTITY, ONLY_FILES)
     whole_number("max_clients", intake.max_clients, 1)
     files.check()
     model = read_tensors(files.global_model)
@@ -103,16 +110,19 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
     seed = secrets.randbits(63) if files.seed is None else files.seed
     server = Server(seed=seed)
     state = defense.init(server, params)
+    fingerprint = Fingerprint.of(defense, layout)
     if files.state is not None and files.state.exists():
-        state = load_state(files.state, like=state)
+        state = load_state(files.state, state, fingerprint)
     submissions = read_submissions(clients, model, layout, intake.num_examples)
     whole = sum(client.size >= payload(layout) for client in clients if client.same_as is None)
     most = min(whole, intake.max_clients)
     admission = gate.admit(files.index, params, submissions, expected=most)
+    if intake.check_sends:
+        check_kind(admission, gate.sends)
     result = defend(defense, state, admission, params, server)
 
-    rows = client_rows(admission, result)
-    _print_clients(rows, result)
+    outcomes = with_norms(result.outcomes, admission.round)
+    _print_clients(outcomes, result)
     if line := layout.about_buffers():
         plain_console().print(f"note: {line}", highlight=False, soft_wrap=True)
     if "held" in result.report:
@@ -122,10 +132,10 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
 
     content = {
         "defense": name,
-        "settings": dataclasses.asdict(defense) if dataclasses.is_dataclass(defense) else {},
+        "settings": settings_of(defense),
         "round": files.index,
         "seed": files.seed,
-        "clients": rows,
+        "clients": [outcome_json(outcome) for outcome in outcomes],
         "report": dict(result.report),
     }
     text = to_json(content, indent=2) + "\n"
@@ -133,56 +143,42 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
     new_model = kept | layout.unflatten(result.params)
     save_tensors(files.out, {key: new_model[key] for key in model.tensors}, model.metadata)
     if files.state is not None:
-        save_state(files.state, result.state)
+        save_state(files.state, result.state, fingerprint)
     if files.report is not None:
         write_text(files.report, text)
     plain_console().print(f"wrote {files.out}", highlight=False, soft_wrap=True)
 
 
-def client_rows(admission: Admission, result: Aggregate[Any]) -> list[dict[str, Any]]:
-    """Return one record a client, the admitted first: what the table and the report show."""
-    rows: list[dict[str, Any]] = []
-    if (round := admission.round) is not None:
-        held = "held" in result.report
-        words = ["not used"] * round.num_clients if held else verdicts(result, round)
-        lengths = norms(round.updates)
-        for j, client in enumerate(round.client_ids):
-            rows.append(
-                {
-                    "client": client,
-                    "num_examples": int(round.num_examples[j]),
-                    "norm": float(lengths[j]),
-                    "weight": _at(result.weights, j),
-                    "verdict": words[j],
-                    "evidence": {key: _at(values, j) for key, values in result.evidence.items()},
-                }
-            )
-    return rows + [
-        {"client": rejection.client_id, "verdict": f"rejected: {rejection.reason}"}
-        for rejection in admission.rejected
-    ]
+def with_norms(outcomes: Sequence[ClientOutcome], round: Round | None) -> tuple[ClientOutcome, ...]:
+    """Return the outcomes with the norm of each admitted update first in its evidence."""
+    if round is None:
+        return tuple(outcomes)
+    lengths = dict(zip(round.client_ids, norms(round.updates).tolist(), strict=True))
+    return tuple(
+        outcome
+        if outcome.verdict is Verdict.REJECTED
+        else replace(outcome, evidence={"norm": lengths[outcome.client]} | dict(outcome.evidence))
+        for outcome in outcomes
+    )
 
 
-def _at(values: Tensor | None, client: int) -> float | None:
-    value = None if values is None else float(values[client])
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _print_clients(rows: Sequence[dict[str, Any]], result: Aggregate[Any]) -> None:
+def _print_clients(outcomes: Sequence[ClientOutcome], result: Aggregate[Any]) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("client")
     for column in ("examples", "norm", "weight"):
         table.add_column(column, justify="right")
     table.add_column("verdict")
-    for row in rows:
-        weight = row.get("weight")
+    table.add_column("reason")
+    for outcome in outcomes:
+        lost = outcome.verdict in (Verdict.REJECTED, Verdict.EXCLUDED)
         table.add_row(
-            sanitize(str(row["client"]), 60),
-            str(row.get("num_examples", "")),
-            f"{row['norm']:.4g}" if "norm" in row else "",
-            "" if weight is None else f"{weight:.4g}",
-            row["verdict"],
-            style="red" if row["verdict"].startswith(("rejected", "excluded")) else "",
+            sanitize(str(outcome.client), 60),
+            "" if outcome.num_examples is None else str(outcome.num_examples),
+            f"{outcome.evidence['norm']:.4g}" if "norm" in outcome.evidence else "",
+            "" if outcome.weight is None else f"{outcome.weight:.4g}",
+            outcome.verdict,
+            "" if outcome.reason is None else in_words(outcome.reason),
+            style="red" if lost else "",
         )
     console = plain_console()
     console.print(table)

@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
+from datadefense.cli.aggregate_app import aggregate
 from datadefense.cli.defense_set_app import set_app
 from datadefense.cli.flower_app import flower_app
 from datadefense.cli.list_app import list_app
 from datadefense.cli.options import DataFolder
 from datadefense.cli.results_app import COMMANDS
-from datadefense.cli.too_little_memory import check_address_space, too_little_memory
+from datadefense.cli.too_little_memory import check_address_space
+from datadefense.cli.user_errors import user_error
 
 app = typer.Typer(
     name="datadefense",
@@ -202,70 +204,7 @@ def warmup(
     warm_up(task, scale, read_pairs(set_ or []), data)
 
 
-@app.command()
-def aggregate(
-    global_model: Annotated[
-        Path, typer.Option("--global", help="The global model, a safetensors file.")
-    ],
-    updates: Annotated[
-        Path,
-        typer.Option(help="Folder with one safetensors file a client (metadata num_examples)."),
-    ],
-    defense: Annotated[
-        str, typer.Option(help="Name of a defense; see `datadefense list defenses`.")
-    ],
-    out: Annotated[Path, typer.Option(help="Where the new global model goes.")],
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting, key=value; may be repeated.")
-    ] = None,
-    report: Annotated[Path | None, typer.Option(help="Where a JSON report goes.")] = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(help="What the defense remembers: read if it is there, then written."),
-    ] = None,
-    sends: Annotated[
-        str, typer.Option(help="What the files hold: updates (differences) or models (whole).")
-    ] = "updates",
-    buffers: Annotated[
-        str, typer.Option(help="BatchNorm statistics and the like: aggregate, keep or refuse.")
-    ] = "aggregate",
-    buffer_name: Annotated[
-        list[str] | None,
-        typer.Option(help="A tensor that is a buffer but is not named like BatchNorm's."),
-    ] = None,
-    num_examples: Annotated[
-        int | None, typer.Option(help="Count for files that name none (default: reject them).")
-    ] = None,
-    max_examples: Annotated[
-        int, typer.Option(help="Greatest count a client may claim.")
-    ] = 1_000_000,
-    max_clients: Annotated[int, typer.Option(help="Most clients that a round takes.")] = 10_000,
-    round_index: Annotated[int, typer.Option("--round", help="Number of the round.")] = 1,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Seed of defenses that draw numbers (default: unpredictable)."),
-    ] = None,
-    spill: Annotated[
-        Path | None,
-        typer.Option(help="Folder on a disk for updates that are too large for memory."),
-    ] = None,
-    spill_above: Annotated[
-        int, typer.Option(help="Most bytes of updates that stay in memory.")
-    ] = 1_000_000_000,
-) -> None:
-    """Aggregate a folder of client updates with a defense."""
-    from datadefense.cli.aggregate import FileRound, Intake, aggregate_files
-    from datadefense.kernels.spill import Spill
-
-    place = None if spill is None else Spill(spill, spill_above)
-    names = tuple(buffer_name or ())
-    intake = Intake(sends, buffers, names, num_examples, max_examples, max_clients, place)
-    aggregate_files(
-        FileRound(global_model, updates, out, report, state, round_index, seed),
-        defense,
-        set_ or [],
-        intake,
-    )
+app.command()(aggregate)
 
 
 @data_app.command("list")
@@ -316,16 +255,15 @@ def _prepare(workers: int | None) -> None:
 def main() -> None:
     """Run the command line; a user's mistake ends in one line, not in a traceback.
 
-    Modules of the user's own are also looked for in the current folder, behind all others: a file
-    there must not stand in for a library.
+    What counts as one is said in `datadefense.cli.user_errors`. Modules of the user's own are also
+    looked for in the current folder, behind all others: a file there must not stand in for a
+    library.
     """
     sys.path.append(str(Path.cwd()))
     try:
         app()
     except Exception as error:
-        said = too_little_memory(error) or (
-            str(error) if isinstance(error, ValueError | OSError) else None
-        )
+        said = user_error(error)
         if said is None:
             raise
         typer.echo(f"error: {said}", err=True)

@@ -33,6 +33,22 @@ def list_attacks() -> None:
     print_attacks()
 
 
+@list_app.command("preaggregators")
+def list_preaggregators() -> None:
+    """Show what may stand before a defense: nnm+multi-krum."""
+    from datadefense.cli.listing import print_preaggregators
+
+    print_preaggregators()
+
+
+@list_app.command("postaggregators")
+def list_postaggregators() -> None:
+    """Show what may stand behind a defense: multi-krum+fedadam."""
+    from datadefense.cli.listing import print_postaggregators
+
+    print_postaggregators()
+
+
 @list_app.command("schedules")
 def list_schedules() -> None:
     """Show each schedule: who attacks when."""

@@ -8,12 +8,13 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from datadefense import attacks, schedules, tasks
+from datadefense import attacks, postaggregators, preaggregators, schedules, tasks
 from datadefense.attacks.base import Attack
 from datadefense.cli.plain_console import plain_console
+from datadefense.core.needs import needs_words
 from datadefense.core.registry import about
 from datadefense.defenses import available
-from datadefense.runs.config import NONE, ORDER, PLUGINS
+from datadefense.runs.config import NONE, ORDER, PLUGINS, settings_of
 from datadefense.runs.configure import configure
 
 WIDE = 1000
@@ -22,7 +23,17 @@ WIDE = 1000
 
 def print_defenses() -> None:
     """Print one block a defense: name, what it does, settings with defaults."""
-    _print_plugins((name, cls, about(cls)) for name, cls in available().items())
+    _print_plugins((name, cls, _of_defense(cls)) for name, cls in available().items())
+
+
+def print_preaggregators() -> None:
+    """Print what may stand before a defense (``nnm+multi-krum``)."""
+    _print_plugins((n, cls, about(cls)) for n, cls in preaggregators.REGISTRY.available().items())
+
+
+def print_postaggregators() -> None:
+    """Print what may stand behind a defense (``multi-krum+fedadam``)."""
+    _print_plugins((n, cls, about(cls)) for n, cls in postaggregators.REGISTRY.available().items())
 
 
 def print_attacks() -> None:
@@ -65,9 +76,9 @@ def print_settings(task: str, scale: str, chosen: Mapping[str, str]) -> None:
         if part in PLUGINS:
             words = "nobody attacks" if value is None else about(type(value))
             table.add_row(part, experiment.name_of(part), words)
-        for setting in _settings(value):
-            text = _as_typed(getattr(value, setting.name))
-            table.add_row(f"{part}.{setting.name}", text, setting.metadata.get("help", ""))
+        helped = {s.name: s.metadata.get("help", "") for s in _settings(value)}
+        for name, found in settings_of(value).items():
+            table.add_row(f"{part}.{name}", _as_typed(found), helped.get(name, ""))
     _show(table)
 
 
@@ -103,9 +114,15 @@ def _as_typed(value: object) -> str:
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
+def _of_defense(cls: type[Any]) -> str:
+    needs = needs_words(cls)
+    return f"{about(cls)} [needs {needs}]" if needs else about(cls)
+
+
 def _of_attack(cls: type[Attack]) -> str:
     return f"{about(cls)} [{cls.threat.words()}]"
 
 
 def _settings(plugin: Any) -> tuple["dataclasses.Field[Any]", ...]:
-    return dataclasses.fields(plugin) if dataclasses.is_dataclass(plugin) else ()
+    found = dataclasses.fields(plugin) if dataclasses.is_dataclass(plugin) else ()
+    return tuple(setting for setting in found if setting.init)

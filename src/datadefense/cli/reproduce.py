@@ -158,8 +158,8 @@ def _together(results: Mapping[str, Result], pages: Path) -> list[Path]:
     return [*written, pages / "index.html"]
 
 
-def _needs(error: ImportError) -> ValueError:
-    return ValueError(f"figures need {error.name}: pip install 'datadefense[demo]'")
+def _needs(error: ImportError) -> SettingsError:
+    return SettingsError(f"figures need {error.name}: pip install 'datadefense[demo]'")
 
 
 def _draw(study: Study, found: list[Cell], picture: Path) -> bool:

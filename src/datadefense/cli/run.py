@@ -23,6 +23,7 @@ from datadefense.report.page import write_run_page
 from datadefense.runs.build import load_data
 from datadefense.runs.config import Experiment
 from datadefense.runs.configure import configure
+from datadefense.runs.metrics import scores_in_words
 from datadefense.runs.run import Run, resume, start
 from datadefense.runs.summary import Summary, seconds_in_all
 from datadefense.runs.warm_start import Report, warm_start
@@ -239,9 +240,7 @@ class _Display:
 
     def show(self, record: RoundRecord) -> None:
         """Show one round."""
-        words = [f"{seconds_in_all(record):.2f} s"]
-        if record.ma_percent is not None and record.asr_percent is not None:
-            words = [f"MA {record.ma_percent:.1f} %", f"ASR {record.asr_percent:.1f} %", *words]
+        words = [*scores_in_words(record), f"{seconds_in_all(record):.2f} s"]
         if record.attackers:
             words.append("attacked")
         text = "  ".join(words)

@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import re
 from functools import partial
 from pathlib import Path
 
@@ -16,9 +15,6 @@ from datadefense.data.folder import data_folder
 from datadefense.runs.config import pinned
 from datadefense.runs.files import CONFIG, SUMMARY
 from datadefense.runs.summary import Summary
-
-TOLD = re.compile(r"INFO *:\s+(round \d+/\d+.*)")
-"""Lines of Flower's log that are about our rounds: those that begin so, not what a node says."""
 
 
 def run_on_flower(
@@ -38,6 +34,7 @@ def run_on_flower(
             "pip install 'datadefense[flower-simulation]'"
         )
     from datadefense.flower.engine.launch import Deployment, run_app  # noqa: PLC0415 - an extra
+    from datadefense.flower.engine.progress import heard_round  # noqa: PLC0415 - an extra
 
     configured = pinned(wanted.experiment())
     configured.defense.check_clients(configured.federation.clients_per_round)
@@ -49,8 +46,8 @@ def run_on_flower(
     processes = (os.cpu_count() or 1) if workers is None else workers
     console = plain_console()
     for line in run_app(configured, folder, place, workers=processes, deployment=deployment):
-        if found := TOLD.fullmatch(line):
-            console.print(found[1], highlight=False)
+        if (heard := heard_round(line)) is not None:
+            console.print(heard, highlight=False)
     if (folder / SUMMARY).exists():
         summary = read_json(folder / SUMMARY, partial(built, Summary))
         print_summary(console, summary, folder)

@@ -19,6 +19,8 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
+from datadefense.core.errors import InputError
+
 BufferPolicy = Literal["refuse", "keep", "aggregate"]
 MEAN, VARIANCE = "running_mean", "running_var"
 """Last parts of the names of running statistics."""
@@ -26,7 +28,7 @@ BATCH_NORM_BUFFERS = (MEAN, VARIANCE, "num_batches_tracked")
 """Last parts of names by which buffers are known in a plain state dict."""
 
 
-class UnhandledBuffersError(ValueError):
+class UnhandledBuffersError(InputError):
     """A model holds buffers and the policy is to refuse them."""
 
 

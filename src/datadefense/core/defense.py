@@ -2,7 +2,7 @@
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic
 
@@ -10,6 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from datadefense.core.errors import InputError
+from datadefense.core.needs import Need, NeedsError, wanted
+from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round, StateT
 from datadefense.core.server import Server
 from datadefense.kernels.networks import median
@@ -36,7 +39,7 @@ class Promise(enum.Flag):
     """Weights may be negative: no good, but said."""
 
 
-class TooFewClientsError(ValueError):
+class TooFewClientsError(InputError):
     """A round of this size cannot be defended by this rule; raised before a run, never in one."""
 
 
@@ -52,6 +55,8 @@ class Defense(ABC, Generic[StateT]):
     promises: ClassVar[Promise] = Promise.NONE
     revision: ClassVar[int] = 1
     """Raised when the code begins to give other models: stored runs are then run again."""
+    needs: ClassVar[Need] = Need.NONE
+    """What it cannot work without; said before the first round."""
 
     @abstractmethod
     def init(self, server: Server, params: Float[Tensor, " dim"]) -> StateT:
@@ -60,6 +65,16 @@ class Defense(ABC, Generic[StateT]):
     @abstractmethod
     def aggregate(self, state: StateT, round: Round, server: Server) -> Aggregate[StateT]:
         """Return the new model and the next state. Never raises because of what clients sent."""
+
+    def sent(
+        self, state: StateT, params: Float[Tensor, " dim"], server: Server, round_index: int
+    ) -> Float[Tensor, " dim"]:
+        """Return the model that clients are sent in a round: the global one, unless overridden.
+
+        The round that comes back is measured against what is returned here (``global_params``).
+        The same arguments must give the same bits; nothing may be changed in place.
+        """
+        return params
 
     def shortage(self, num_clients: int) -> str | None:
         """Say why a round of ``num_clients`` is too small for this rule; None if it is not."""
@@ -74,6 +89,14 @@ class Defense(ABC, Generic[StateT]):
         if problem := self.shortage(num_clients):
             raise TooFewClientsError(problem)
 
+    def check_needs(self, offers: Need, remedy: str | None = None) -> None:
+        """Raise if the rule needs what is not offered; ``remedy`` says how to give it.
+
+        Call before the run: with ``server.offers()``, and `Need.CLIENT_IDENTITY` where it is so.
+        """
+        if self.needs not in offers:
+            raise NeedsError(wanted(self.name, self.needs, remedy))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Combined:
@@ -86,6 +109,7 @@ class Combined:
     weights: Float[Tensor, " clients"] | None = None
     evidence: Mapping[str, Float[Tensor, " clients"]] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict)
+    reasons: Sequence[Reason | None] = ()
 
 
 class Rule(Defense[None]):
@@ -110,7 +134,9 @@ class Rule(Defense[None]):
     def aggregate(self, state: None, round: Round, server: Server) -> Aggregate[None]:
         """Apply ``combine``, or the fallback where the round is too small for it."""
         problem = self.shortage(round.num_clients)
-        combined = self._fall_back(round, problem) if problem else self.combine(round)
+        combined = (
+            fall_back(round, problem, self.assumed_malicious()) if problem else self.combine(round)
+        )
         if combined.update is not None:
             params = round.global_params + combined.update
         elif combined.weights is not None:
@@ -123,18 +149,21 @@ class Rule(Defense[None]):
             combined.weights,
             combined.evidence,
             combined.report,
+            combined.reasons,
         )
 
-    def _fall_back(self, round: Round, problem: str) -> Combined:
-        if round.num_clients >= 2 * self.assumed_malicious() + 1:
-            report = {"fallback": f"{problem}: took the median of each coordinate"}
-            return Combined(median(round.updates), report=report)
-        report = {"fallback": f"{problem}: kept the model"}
-        return Combined(
-            torch.zeros_like(round.global_params),
-            round.updates.new_zeros(round.num_clients),
-            report=report,
-        )
+
+def fall_back(round: Round, problem: str, num_malicious: int) -> Combined:
+    """Return what is done in a round that is too small for a rule, see `Rule`."""
+    if round.num_clients >= 2 * num_malicious + 1:
+        report = {"fallback": f"{problem}: took the median of each coordinate"}
+        return Combined(median(round.updates), report=report)
+    report = {"fallback": f"{problem}: kept the model"}
+    return Combined(
+        torch.zeros_like(round.global_params),
+        round.updates.new_zeros(round.num_clients),
+        report=report,
+    )
 
 
 def too_few(name: str, num_clients: int, num_malicious: int, slope: int, offset: int) -> str | None:

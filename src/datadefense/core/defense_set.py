@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from datadefense.core.errors import InputError
 from datadefense.core.examples import Examples
 
 Inputs = Tensor | tuple[str, ...]
@@ -47,19 +48,19 @@ class DefenseSet:
             ("provenance", self.provenance),
         ):
             if len(column) != len(self.examples):
-                raise ValueError(f"{what} must have {len(self)} rows, got {len(column)}")
+                raise InputError(f"{what} must have {len(self)} rows, got {len(column)}")
         if self.known_clean.dtype != torch.bool:
-            raise ValueError(f"known_clean must be true or false, got {self.known_clean.dtype}")
+            raise InputError(f"known_clean must be true or false, got {self.known_clean.dtype}")
         if self.features.ndim != 2:
-            raise ValueError(
+            raise InputError(
                 f"features must be [examples, width], got shape {tuple(self.features.shape)}"
             )
         object.__setattr__(self, "features", self.features.to(torch.float32))
         if len(set(self.ids)) != len(self.ids):
             twice = next(one for one in self.ids if self.ids.count(one) > 1)
-            raise ValueError(f"ids must differ, {twice!r} is there twice")
+            raise InputError(f"ids must differ, {twice!r} is there twice")
         if not bool(self.features.isfinite().all()):
-            raise ValueError("features must be finite")
+            raise InputError("features must be finite")
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -80,7 +81,7 @@ class DefenseSet:
         known = self.known_clean.clone()
         for one in ids:
             if one not in places:
-                raise ValueError(f"no example is called {one!r}")
+                raise InputError(f"no example is called {one!r}")
             known[places[one]] = clean
         return replace(self, known_clean=known)
 

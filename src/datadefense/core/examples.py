@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Int64, Shaped
 from torch import Tensor
 
+from datadefense.core.errors import InputError
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Examples:
@@ -16,7 +18,7 @@ class Examples:
 
     def __post_init__(self) -> None:
         if len(self.inputs) != len(self.labels):
-            raise ValueError(
+            raise InputError(
                 f"one label an input: got {len(self.inputs)} inputs, {len(self.labels)} labels"
             )
 

@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
+from datadefense.core.errors import InputError
+
 
 def penultimate(
     module: nn.Module, inputs: Shaped[Tensor, "examples ..."], batch_size: int = 500
@@ -15,7 +17,7 @@ def penultimate(
     """
     dense = [part for part in module.modules() if isinstance(part, nn.Linear)]
     if not dense:
-        raise ValueError(f"{type(module).__name__} has no nn.Linear whose input could be taken")
+        raise InputError(f"{type(module).__name__} has no nn.Linear whose input could be taken")
     caught: list[Tensor] = []
     hook = dense[-1].register_forward_pre_hook(lambda _, given: caught.append(given[0].flatten(1)))
     training = {layer: layer.training for layer in module.modules()}

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from datadefense.core.errors import InputError
 from datadefense.core.foreign import (
     LONGEST_ID,
     kind,
@@ -146,6 +147,7 @@ class Gate:
                 rows.first(len(counts)),
                 torch.tensor(list(counts.values())),
                 tuple(counts),
+                self.layout,
             )
         return Admission(admitted, tuple(rejected), self.layout)
 
@@ -180,12 +182,12 @@ class Gate:
         """
         have = (updates.shape[1], updates.dtype)
         if have != (self.layout.dim, self.layout.dtype):
-            raise ValueError(
+            raise InputError(
                 f"the round is {have[1]} of dim={have[0]}, "
                 f"the layout {self.layout.dtype} of dim={self.layout.dim}"
             )
         if not len(updates) == len(claims) == len(client_ids):
-            raise ValueError(
+            raise InputError(
                 f"one claim and one id a client: clients={len(updates)}, "
                 f"claims={len(claims)}, client_ids={len(client_ids)}"
             )
@@ -208,6 +210,7 @@ class Gate:
                 updates[torch.tensor(rows)] if rejected else updates,
                 torch.tensor(list(counts.values())),
                 tuple(counts),
+                self.layout,
             )
         return Admission(admitted, tuple(rejected), self.layout)
 
@@ -294,7 +297,7 @@ def as_tensor(value: Any) -> Tensor | None:
     """Return a dense tensor over the value's memory, or None if it is not a numeric array."""
     if isinstance(value, Tensor):
         dense = value.layout == torch.strided and not value.is_nested and not value.is_meta
-        return value.detach() if dense else None
+        return value.detach().cpu() if dense else None
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.dtype.isnative:
         writable = value if value.flags.writeable else value.copy()
         return torch.from_numpy(np.ascontiguousarray(writable).reshape(value.shape))

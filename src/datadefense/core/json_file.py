@@ -5,8 +5,9 @@ names the file and the line; nothing of it escapes as another exception.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from inspect import signature
 from pathlib import Path
 from types import NoneType, UnionType
@@ -82,15 +83,40 @@ def built(kind: type[T], values: Any) -> T:
     """
     if type(values) is not dict:
         raise ValueError(f"must be an object, got {shown(values)}")
-    hints = get_type_hints(kind)
+    hints, needed = _fields(kind)  # type: ignore[arg-type]
     for name, value in values.items():
         if name not in hints:
             raise ValueError(f"there is no {shown(name, 60)}")
         _check(name, value, hints[name])
-    needed = [name for name, one in signature(kind).parameters.items() if one.default is one.empty]
     if missing := [name for name in needed if name not in values]:
         raise ValueError(f"it has no {', '.join(missing)}")
     return kind(**values)
+
+
+@cache
+def _fields(kind: type[Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the types of a class's fields, and which of them have no default."""
+    needed = [name for name, one in signature(kind).parameters.items() if one.default is one.empty]
+    return get_type_hints(kind), needed
+
+
+@cache
+def _plain_kinds(hint: Any) -> frozenset[Any]:
+    """Return the types that a value of a hint may have, if these are single values; else none."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    if not set(parts) <= {int, float, str, bool, NoneType}:
+        return frozenset()
+    return frozenset({*parts, int} if float in parts else parts)
+
+
+def _are_plain(values: Collection[Any], hint: Any) -> bool:
+    """Say whether all values are single ones of a hint; quick, because there may be thousands."""
+    kinds = set(map(type, values))
+    return kinds <= _plain_kinds(hint) and (int not in kinds or all(map(_within_64_bits, values)))
+
+
+def _within_64_bits(value: Any) -> bool:
+    return type(value) is not int or is_short(value)
 
 
 def _integer(text: str) -> int:
@@ -109,12 +135,11 @@ def _check(name: str, value: Any, hint: Any) -> None:
         _check(name, value, whole)
     elif not _is(value, hint):
         raise ValueError(f"{name} must be {_words([hint])}, got {shown(value)}")
-    elif parts and type(value) is list:
-        for item in value:
-            _check(f"what is in {name}", item, parts[0])
-    elif parts and type(value) is dict:
-        for item in value.values():
-            _check(f"what is in {name}", item, parts[1])
+    elif parts and type(value) in (list, dict):
+        items, hint = (value, parts[0]) if type(value) is list else (value.values(), parts[1])
+        if hint is not Any and not _are_plain(items, hint):
+            for item in items:
+                _check(f"what is in {name}", item, hint)
 
 
 def _is(value: Any, hint: Any) -> bool:

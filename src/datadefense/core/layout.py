@@ -25,6 +25,8 @@ from datadefense.core.buffers import (
     refusal,
     shorten,
 )
+from datadefense.core.errors import InputError
+from datadefense.core.settings import SettingsError
 
 logger = logging.getLogger(__name__)
 
@@ -124,7 +126,7 @@ class Layout:
         aliases: tuple[tuple[str, str], ...],
     ) -> "Layout":
         if policy not in get_args(BufferPolicy):
-            raise ValueError(f"buffers must be one of {get_args(BufferPolicy)}, got {policy!r}")
+            raise SettingsError(f"buffers must be one of {get_args(BufferPolicy)}, got {policy!r}")
         if buffer_names and policy == "refuse":
             raise UnhandledBuffersError(refusal(buffer_names))
         slots: list[Slot] = []
@@ -136,13 +138,13 @@ class Layout:
                 kept.append(name)
                 continue
             if not tensor.is_floating_point():
-                raise ValueError(f"parameter {name!r} must be floating, got {tensor.dtype}")
+                raise InputError(f"parameter {name!r} must be floating, got {tensor.dtype}")
             stop = start + tensor.numel()
             carried = name in buffer_names
             slots.append(Slot(name, tuple(tensor.shape), tensor.dtype, start, stop, carried))
             start = stop
         if start == 0:
-            raise ValueError("the model has no parameters")
+            raise InputError("the model has no parameters")
         if warning := fresh_statistics(tensors, kept):
             warnings.warn(warning, FreshStatisticsWarning, stacklevel=3)
         layout = cls(tuple(slots), tuple(kept), aliases)
@@ -192,7 +194,7 @@ class Layout:
         if problem := self.mismatch(tensors):
             if any(slot.carried and slot.name not in tensors for slot in self.slots):
                 problem += "; a module's state_dict() has its buffers too"
-            raise ValueError(problem)
+            raise InputError(problem)
         vector = torch.empty(self.dim, dtype=self.dtype) if out is None else out
         for slot in self.slots:
             part = slice(slot.start, slot.stop)
@@ -209,13 +211,19 @@ class Layout:
         A tensor whose dtype is not the vector's (float16, bfloat16) is a converted copy.
         """
         if vector.shape != (self.dim,):
-            raise ValueError(f"expected a vector of shape ({self.dim},), got {tuple(vector.shape)}")
+            raise InputError(f"expected a vector of shape ({self.dim},), got {tuple(vector.shape)}")
         pieces = torch.split(vector, [slot.stop - slot.start for slot in self.slots])
         tensors = {
             slot.name: piece.view(slot.shape).to(slot.dtype)
             for slot, piece in zip(self.slots, pieces, strict=True)
         }
         return tensors | {a: tensors[name] for a, name in self.aliases if name in tensors}
+
+    def split(self, matrix: Float[Tensor, "rows dim"]) -> dict[str, Float[Tensor, "rows size"]]:
+        """Return the columns of each tensor by its name, as views: a matrix seen layer by layer."""
+        if matrix.ndim != 2 or matrix.shape[1] != self.dim:
+            raise ValueError(f"expected a matrix [rows, {self.dim}], got {tuple(matrix.shape)}")
+        return {slot.name: matrix[:, slot.start : slot.stop] for slot in self.slots}
 
     def to_valid_params(
         self, vector: Float[Tensor, " dim"], before: Float[Tensor, " dim"]
@@ -244,7 +252,7 @@ class Layout:
         writing the vector changes the module.
         """
         if any(slot.dtype != self.dtype for slot in self.slots):
-            raise ValueError(f"bind needs every tensor in {self.dtype}; use flatten instead")
+            raise InputError(f"bind needs every tensor in {self.dtype}; use flatten instead")
         tensors = dict(module.named_parameters()) | dict(module.named_buffers())
         vector = self.flatten({slot.name: tensors[slot.name] for slot in self.slots})
         for name, view in self.unflatten(vector).items():

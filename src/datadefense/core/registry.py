@@ -1,11 +1,14 @@
 """A registry: the plug-ins of one kind by name, ours, installed ones and ``module:Class``."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
+from operator import attrgetter
 from typing import Generic, TypeVar
+
+import torch
 
 from datadefense.core.settings import SettingsError, build, suggest
 
@@ -22,12 +25,15 @@ class Registry(Generic[PluginT]):
         base: the class that each of them has among its bases.
         group: the entry point group in which other packages name theirs.
         ours: the plug-ins of this package.
+        class_for: ``class_for(found, module, name)`` returns the class that an instance, or a
+            function that makes one, stands for; None: only classes can be named.
     """
 
     kind: str
     base: type[PluginT]
     group: str
     ours: Mapping[str, type[PluginT]]
+    class_for: Callable[[object, str, str], type[PluginT]] | None = None
 
     def available(self) -> dict[str, type[PluginT]]:
         """Return our plug-ins and, behind them, those of installed packages.
@@ -41,7 +47,7 @@ class Registry(Generic[PluginT]):
                 logger.warning("%s: the name %r is taken; left out", entry.value, entry.name)
                 continue
             try:
-                found[entry.name] = entry.load()
+                found[entry.name] = self._class(entry.load(), entry.value)
             except Exception as error:
                 logger.warning("%s: cannot be loaded (%s); left out", entry.value, error)
         return {**self.ours, **dict(sorted(found.items()))}
@@ -62,30 +68,48 @@ class Registry(Generic[PluginT]):
         return build(self.find(name), settings or {}, f"{self.kind} {name}")
 
     def name_of(self, plugin: PluginT) -> str:
-        """Return the name under which `find` gives the class of a plug-in."""
+        """Return the name under which `find` gives the class of a plug-in.
+
+        Others' classes are told by what their names load, not by where a package says that they
+        are: it may name a class in one module and have it in another.
+        """
         cls = type(plugin)
         for name, known in self.ours.items():
             if known is cls:
                 return name
-        for entry in entry_points(group=self.group):
-            module, _, kind = entry.value.partition(":")
-            if (module, kind) == (cls.__module__, cls.__qualname__):
-                return entry.name
+        for name, known in self.available().items():
+            if known is cls:
+                return name
         return f"{cls.__module__}:{cls.__qualname__}"
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.available())
 
     def _imported(self, name: str) -> type[PluginT]:
-        """Import a class that is named by its module, for one that is not installed."""
-        module, _, kind = name.partition(":")
+        """Import what is named by its module, for one that is not installed.
+
+        torch's randomness is seeded meanwhile: a model that is made at import has the same values
+        in every process.
+        """
+        module, _, attribute = name.partition(":")
         try:
-            found = getattr(import_module(module), kind)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(0)
+                found = attrgetter(attribute)(import_module(module))
         except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as error:
             raise SettingsError(f"cannot import the {self.kind} {name!r}: {error}") from error
-        if not (isinstance(found, type) and issubclass(found, self.base)):
-            raise SettingsError(f"{name!r} must be a class of {self.kind}s, got {found!r}")
-        return found
+        return self._class(found, name)
+
+    def _class(self, found: object, name: str) -> type[PluginT]:
+        """Return the class that an imported thing is, or that it stands for."""
+        if isinstance(found, type):
+            if issubclass(found, self.base):
+                return found
+        elif self.class_for is not None and (isinstance(found, self.base) or callable(found)):
+            module, _, attribute = name.partition(":")
+            return self.class_for(found, module, attribute)
+        wanted = "a class" if self.class_for is None else "a class, an instance or a function"
+        raise SettingsError(f"{name!r} must be {wanted} of {self.kind}s, got {found!r}")
 
 
 def about(plugin: type[object]) -> str:

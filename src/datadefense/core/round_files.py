@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from datadefense.core.errors import DataDefenseError
 from datadefense.core.foreign import message
 from datadefense.core.gate import Submission
 from datadefense.core.predictor import Layout
@@ -19,7 +20,7 @@ HEADER_SLACK = 1_000_000
 """Bytes by which a client's header may exceed four times the global model's."""
 
 
-class FileError(ValueError):
+class FileError(DataDefenseError, ValueError):
     """A file or folder that the caller named and that cannot be used."""
 
 

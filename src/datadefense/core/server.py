@@ -12,7 +12,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.core.defense_set import DefenseSet
+from datadefense.core.errors import InputError
 from datadefense.core.examples import Examples
+from datadefense.core.needs import Need, offered
 from datadefense.core.rng import generator
 
 Predict = Callable[[Tensor, Tensor], Tensor]
@@ -36,6 +38,10 @@ class Server:
     seed: int = 0
     defense_set: DefenseSet | None = None
 
+    def offers(self) -> Need:
+        """Return what a defense finds here; whether clients keep their ids is not its to say."""
+        return offered(self.predict, self.clean, self.defense_set)
+
     def generator(self, *name: str | int) -> torch.Generator:
         """Return the generator called ``name``: same name, same numbers, in any order."""
         return generator(self.seed, "server", *name)
@@ -43,5 +49,5 @@ class Server:
     def logits(self, params: Float[Tensor, " dim"], inputs: Tensor) -> Tensor:
         """Return the model's logits, or raise if this server has no model."""
         if self.predict is None:
-            raise ValueError("this defense needs a model on the server: Server(predict=...)")
+            raise InputError("this defense needs a model on the server: Server(predict=...)")
         return self.predict(params, inputs)

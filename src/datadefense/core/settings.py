@@ -11,10 +11,12 @@ import types
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from datadefense.core.errors import DataDefenseError
+
 T = TypeVar("T")
 
 
-class SettingsError(ValueError):
+class SettingsError(DataDefenseError, ValueError):
     """A setting that does not exist, cannot be read or is out of range."""
 
 

@@ -14,11 +14,13 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 
 from torch import Tensor
 
+from datadefense.core.errors import DataDefenseError
+
 PLAIN = (type(None), bool, int, float, str)
 """Types of values that a tree holds as they are."""
 
 
-class TreeError(ValueError):
+class TreeError(DataDefenseError, ValueError):
     """A state that a tree cannot hold, or a tree that does not hold such a state."""
 
 

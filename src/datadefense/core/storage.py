@@ -18,6 +18,8 @@ from typing import TypeVar
 from torch import Tensor
 
 from datadefense.core import tensor_file
+from datadefense.core.errors import DataDefenseError
+from datadefense.core.fingerprint import Fingerprint
 from datadefense.core.foreign import told
 from datadefense.core.state_tree import Place, TreeError, decode, encode
 
@@ -25,11 +27,13 @@ S = TypeVar("S")
 FORMAT = "datadefense-state-3"
 UNSEALED_FORMAT = "datadefense-state-2"
 """The format before: it is read too, and has no checksum."""
+OWNER = "fingerprint"
+"""Name in the metadata under which a file says which run's state it holds."""
 OWNER_ONLY = 0o600
 """Mode of a file that only its owner may read."""
 
 
-class StateError(ValueError):
+class StateError(DataDefenseError, ValueError):
     """A state file that is broken, or that belongs to something else."""
 
 
@@ -102,9 +106,14 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str
     write_atomically(path, lambda part: tensor_file.write(part, tensors, metadata))
 
 
-def save_state(path: Path | str, state: object) -> None:
-    """Write a defense's state to one file, atomically and for its owner's eyes alone."""
+def save_state(path: Path | str, state: object, fingerprint: Fingerprint | None = None) -> None:
+    """Write a defense's state to one file, atomically and for its owner's eyes alone.
+
+    With a ``fingerprint``, the file says which run's state it is.
+    """
     tensors, metadata = _encoded(state)
+    if fingerprint is not None:
+        metadata[OWNER] = fingerprint.to_text()
     write_atomically(
         Path(path), lambda part: tensor_file.write_sealed(part, tensors, metadata), OWNER_ONLY
     )
@@ -124,23 +133,26 @@ def _encoded(state: object) -> tuple[dict[str, Tensor], dict[str, str]]:
     return tensors, {"format": FORMAT, "tree": tree}
 
 
-def load_state(path: Path | str, like: S) -> S:
+def load_state(path: Path | str, like: S, fingerprint: Fingerprint | None = None) -> S:
     """Read a state back. ``like`` is a state of the same kind, such as ``defense.init`` makes.
 
     Classes come from it, never from the file; names of fields, types of values, dtypes and shapes
     must agree with it, or with what its class declares. A field that is None or empty there can
     hold plain values and tensors only. A file with a wrong checksum is refused; one of the format
-    before this one has none, and is held to the rest.
+    before this one has none, and is held to the rest. With a ``fingerprint``, so is a file of
+    another run, and one that does not say which run it is of.
     """
     path = Path(path)
     try:
         content = tensor_file.read_content(path)
     except Exception as error:
         raise StateError(f"{path} is not a readable state file: {told(error)}") from error
-    return state_of(content, like, str(path))
+    return state_of(content, like, str(path), fingerprint)
 
 
-def state_of(content: bytes, like: S, name: str = "the state") -> S:
+def state_of(
+    content: bytes, like: S, name: str = "the state", fingerprint: Fingerprint | None = None
+) -> S:
     """Return the state in the content of a file, held to ``like`` as in `load_state`."""
     try:
         file = tensor_file.parse(content)
@@ -152,16 +164,34 @@ def state_of(content: bytes, like: S, name: str = "the state") -> S:
     try:
         if kind == FORMAT:
             tensor_file.check_seal(content, file.metadata)
+        if fingerprint is not None:
+            _check_owner(name, file.metadata.get(OWNER), fingerprint)
         # Clones lie in memory as a defense's own tensors do, which sums of floats depend on.
         tensors = {key: tensor.clone() for key, tensor in file.tensors.items()}
         state: S = decode(json.loads(file.metadata["tree"]), Place("state", like), tensors)
     except TreeError as error:
         raise StateError(f"{name}: {error}") from error
+    except StateError:
+        raise
     except Exception as error:
         raise StateError(f"{name} is a broken state file: {told(error)}") from error
     if type(state) is not type(like):
         raise StateError(f"{name} does not hold a {type(like).__name__}")
     return state
+
+
+def _check_owner(name: str, stored: str | None, fingerprint: Fingerprint) -> None:
+    """Raise StateError unless the stored fingerprint is this one."""
+    problem = (
+        "it does not say which run it is of, as files of older versions do not"
+        if stored is None
+        else fingerprint.difference(stored)
+    )
+    if problem is not None:
+        raise StateError(
+            f"{Path(name).absolute()} is no state of this run: {problem}. Go on as that run was "
+            "begun, or begin anew: choose another place for the state, or move this file away"
+        )
 
 
 def _put(path: Path, text: str) -> None:

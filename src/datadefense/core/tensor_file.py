@@ -21,6 +21,8 @@ import torch
 from safetensors.torch import load
 from torch import Tensor
 
+from datadefense.core.errors import InputError
+
 LENGTH_BYTES = 8
 """Bytes at the start of a file that hold the length of its header."""
 DTYPES = {
@@ -150,7 +152,7 @@ def _arranged(tensors: Mapping[str, Tensor]) -> tuple[list[Tensor], dict[str, An
     kinds = {dtype: (rank, name) for rank, (name, dtype) in enumerate(DTYPES.items())}
     for name, tensor in tensors.items():
         if tensor.dtype not in kinds:
-            raise ValueError(f"{name} is {tensor.dtype}, which a file cannot hold")
+            raise InputError(f"{name} is {tensor.dtype}, which a file cannot hold")
     parts: list[Tensor] = []
     entries: dict[str, Any] = {}
     start = 0

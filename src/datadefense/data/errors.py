@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from datadefense.core.errors import DataDefenseError
+
 HEAD, TAIL = 700, 300
 """Characters of a message that are shown: where it happened, and what was wrong."""
 
 
-class DataError(ValueError):
+class DataError(DataDefenseError, ValueError):
     r"""A data set that is missing, incomplete, broken or not what it should be.
 
     Messages tell of foreign things: names, ids, columns, what a decoder said. So the message is

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
+from datadefense.core.errors import InputError
 from datadefense.core.settings import check_float, check_int
 
 
@@ -22,7 +23,7 @@ def iid(num_examples: int, num_clients: int, generator: torch.Generator) -> list
     """
     check_int("num_clients", num_clients, 1)
     if num_clients > num_examples:
-        raise ValueError(
+        raise InputError(
             "an example for every client needs num_clients <= examples, "
             f"got num_clients={num_clients}, {num_examples} examples"
         )
@@ -60,7 +61,7 @@ def dirichlet(
     check_int("min_examples", min_examples, 0)
     check_float("alpha", alpha, above=0)
     if num_clients * min_examples > len(labels):
-        raise ValueError(
+        raise InputError(
             "the examples must suffice: num_clients * min_examples <= examples, got "
             f"{num_clients} * {min_examples} = {num_clients * min_examples} > {len(labels)}"
         )
@@ -86,13 +87,13 @@ def by_user(
     users are dealt out at random; numbers of users a client differ by at most one.
     """
     if not users:
-        raise ValueError("by_user needs >= 1 example, got 0")
+        raise InputError("by_user needs >= 1 example, got 0")
     numbers: dict[str | int, int] = {}
     author = torch.tensor([numbers.setdefault(user, len(numbers)) for user in users])
     if num_clients is None:
         return _shards(author, len(numbers))
     if num_clients > len(numbers):
-        raise ValueError(
+        raise InputError(
             "a user for every client needs num_clients <= users, "
             f"got num_clients={num_clients}, {len(numbers)} users"
         )

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from datadefense.core.errors import DataDefenseError
+
 MAX_DIMENSIONS = 8
 MAX_SIDE = 1 << 30
 _DTYPE = re.compile(r"b1|[iu][1248]|f[248]")
 
 
-class PickleError(ValueError):
+class PickleError(DataDefenseError, ValueError):
     """A pickle that asks for something else than plain data."""
 
 

@@ -29,6 +29,7 @@ import torch
 from jaxtyping import Int32
 from torch import Tensor
 
+from datadefense.core.errors import InputError
 from datadefense.core.settings import check_int
 
 PADDING, UNKNOWN, FIRST_WORD = 0, 1, 2
@@ -77,7 +78,7 @@ class Vocabulary:
     def __post_init__(self) -> None:
         if len(set(self.words)) != len(self.words):
             doubles = [word for word, count in Counter(self.words).items() if count > 1]
-            raise ValueError(f"a word has one number: {doubles[0]!r} is given more than once")
+            raise InputError(f"a word has one number: {doubles[0]!r} is given more than once")
 
     def __len__(self) -> int:
         """Return how many numbers there are, padding and unknown included."""
@@ -134,7 +135,7 @@ class Vocabulary:
         ['love movie ...']
         """
         words = ("", "...", *self.words)
-        return [" ".join(filter(None, (words[one] for one in row))) for row in tokens.tolist()]
+        return [" ".join(filter(None, (words[token] for token in row))) for row in tokens.tolist()]
 
 
 def _words(text: str) -> list[str]:

@@ -51,9 +51,9 @@ def classes(data: TaskData) -> int:
 
 def odd_labels(source: DefenseSetSource, classes: int) -> Iterator[str]:
     """Yield labels that the model has no output for."""
-    for one, label in zip(source.ids, source.labels.tolist(), strict=True):
+    for example_id, label in zip(source.ids, source.labels.tolist(), strict=True):
         if not 0 <= label < classes:
-            yield f"the label of {one!r} must be in 0..{classes - 1}, got {label}"
+            yield f"the label of {example_id!r} must be in 0..{classes - 1}, got {label}"
 
 
 def _shared(source: DefenseSetSource, kept: Tensor, others: Tensor, where: str) -> Iterator[str]:

@@ -97,13 +97,13 @@ class DefenseSetSource:
         self, ids: Iterable[str], clean: bool = True, note: str | None = None
     ) -> "DefenseSetSource":
         """Return the set with these examples known to be clean, or no longer; None: notes stay."""
-        places = {one: place for place, one in enumerate(self.ids)}
+        places = {example_id: place for place, example_id in enumerate(self.ids)}
         known, notes = self.known_clean.clone(), list(self.notes)
-        for one in ids:
-            if one not in places:
-                raise DataError(f"no example is called {one!r}")
-            known[places[one]] = clean
-            notes[places[one]] = notes[places[one]] if note is None else note
+        for example_id in ids:
+            if example_id not in places:
+                raise DataError(f"no example is called {example_id!r}")
+            known[places[example_id]] = clean
+            notes[places[example_id]] = notes[places[example_id]] if note is None else note
         return replace(self, known_clean=known, notes=tuple(notes))
 
     def defense_set(self, inputs: Tensor, encode: Callable[[Tensor], Tensor]) -> DefenseSet:
@@ -165,7 +165,7 @@ def _table(source: DefenseSetSource) -> Any:
     arrow, kind, content = extra("pyarrow"), source.kind, source.inputs
     images = arrow.struct([("bytes", arrow.binary()), ("path", arrow.string())])
     cells = content if isinstance(content, tuple) else content.tolist() if kind == "tokens" else [
-        {"bytes": to_png(one), "path": None} for one in content
+        {"bytes": to_png(image), "path": None} for image in content
     ]  # fmt: skip
     types = {"image": images, "text": arrow.string(), "tokens": arrow.list_(arrow.int32())}
     columns = {
@@ -184,15 +184,20 @@ def _table(source: DefenseSetSource) -> Any:
 
 def _check_ids(where: str, ids: Sequence[str]) -> None:
     seen: set[str] = set()
-    for one in ids:
-        if not one or one != one.strip() or not one.isprintable() or len(one) > LONGEST_ID:
+    for example_id in ids:
+        if (
+            not example_id
+            or example_id != example_id.strip()
+            or not example_id.isprintable()
+            or len(example_id) > LONGEST_ID
+        ):
             raise DataError(
                 f"{where}: an id has 1 to {LONGEST_ID} printable characters without blanks at its "
-                f"ends, got {one[:LONGEST_ID]!r}"
+                f"ends, got {example_id[:LONGEST_ID]!r}"
             )
-        if one in seen:
-            raise DataError(f"{where}: the id {one!r} is there twice")
-        seen.add(one)
+        if example_id in seen:
+            raise DataError(f"{where}: the id {example_id!r} is there twice")
+        seen.add(example_id)
 
 
 def _kind(path: Path, names: Sequence[str]) -> str:
@@ -217,7 +222,7 @@ def _read_images(path: Path, ids: Sequence[str]) -> Tensor:
     column = _column(path, "image", ids)
     if not hasattr(column.type, "get_field_index") or column.type.get_field_index("bytes") < 0:
         raise DataError(f"{path}: 'image' must be a struct {{bytes, path}}, is {column.type}")
-    places = [f"{path}, {one!r}" for one in ids]
+    places = [f"{path}, {example_id!r}" for example_id in ids]
     images: list[Tensor] = []
     size: tuple[int, int] | None = None
     for struct, where in zip(column.to_pylist(), places, strict=True):
@@ -236,12 +241,13 @@ def _read_tokens(path: Path, ids: Sequence[str]) -> Tensor:
     with refusing(f"{path} is not a readable parquet file"):
         rows = _column(path, "tokens", ids).to_pylist()
     length = len(rows[0]) if isinstance(rows[0], list) else 0
-    for one, row in zip(ids, rows, strict=True):
+    for example_id, row in zip(ids, rows, strict=True):
         if not isinstance(row, list) or not all(type(word) is int for word in row):
-            raise DataError(f"{path}, {one!r}: tokens must be a list of integers")
+            raise DataError(f"{path}, {example_id!r}: tokens must be a list of integers")
         if len(row) != length:
             raise DataError(
-                f"{path}, {one!r}: tokens must have one length, found {len(row)} after {length}"
+                f"{path}, {example_id!r}: tokens must have one length, "
+                f"found {len(row)} after {length}"
             )
     with refusing(f"{path}: tokens must fit into 32 bits"):
         return torch.tensor(rows, dtype=torch.int32)
@@ -253,16 +259,17 @@ def _read_features(path: Path, ids: Sequence[str]) -> Tensor | None:
     content = read_at_most(path, MAX_FEATURES)
     with refusing(f"{path} is not a readable safetensors file"):
         tensors = load(content)
-        if missing := [one for one in ids if one not in tensors]:
+        if missing := [example_id for example_id in ids if example_id not in tensors]:
             raise DataError(f"{path} has no features of {missing[0]!r}")
-        rows = [tensors[one] for one in ids]
+        rows = [tensors[example_id] for example_id in ids]
     shape = rows[0].shape
-    for one, row in zip(ids, rows, strict=True):
+    for example_id, row in zip(ids, rows, strict=True):
         if row.ndim != 1 or row.shape != shape or not row.is_floating_point():
             raise DataError(
-                f"{path}, {one!r}: features must be vectors of one length, found {row.dtype} "
+                f"{path}, {example_id!r}: features must be vectors of one length, "
+                f"found {row.dtype} "
                 f"{list(row.shape)} after {list(shape)}"
             )
         if not bool(row.isfinite().all()):
-            raise DataError(f"{path}, {one!r}: features must be finite")
+            raise DataError(f"{path}, {example_id!r}: features must be finite")
     return torch.stack([row.to(torch.float32) for row in rows])

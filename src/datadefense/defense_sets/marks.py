@@ -35,15 +35,15 @@ def write_marks(
 ) -> None:
     """Write the marks of a set, atomically; a note that is too long raises DataError before."""
     texts = [_seen(note) for note in notes]
-    for one, note in zip(ids, texts, strict=True):
+    for example_id, note in zip(ids, texts, strict=True):
         if len(note) > LONGEST_NOTE:
             raise DataError(
-                f"the note of {one!r} has {len(note)} characters, expected <= {LONGEST_NOTE}"
+                f"the note of {example_id!r} has {len(note)} characters, expected <= {LONGEST_NOTE}"
             )
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(COLUMNS)
-    known = ("yes" if one else "no" for one in known_clean.tolist())
+    known = ("yes" if is_clean else "no" for is_clean in known_clean.tolist())
     rows.writerows(zip(map(_disarmed, ids), known, map(_disarmed, texts), strict=True))
     write_text(folder / MARKS, text.getvalue())
 
@@ -52,19 +52,22 @@ def read_marks(path: Path, ids: Sequence[str]) -> tuple[Tensor, tuple[str, ...]]
     """Return the marks and notes of these examples; each must have one line, and no other."""
     marks: dict[str, tuple[bool, str]] = {}
     expected = set(ids)
-    for line, one, known, note in _lines(path):
+    for line, example_id, known, note in _lines(path):
         where = f"{path}, line {line}"
-        if one not in expected:
-            raise DataError(f"{where}: the set has no example {one!r}")
-        if one in marks:
-            raise DataError(f"{where}: {one!r} has a line already")
+        if example_id not in expected:
+            raise DataError(f"{where}: the set has no example {example_id!r}")
+        if example_id in marks:
+            raise DataError(f"{where}: {example_id!r} has a line already")
         if known.lower() not in ("yes", "no"):
-            raise DataError(f"{where}: known_clean of {one!r} must be yes or no, got {known!r}")
-        marks[one] = (known.lower() == "yes", note)
-    if missing := [one for one in ids if one not in marks]:
+            raise DataError(
+                f"{where}: known_clean of {example_id!r} must be yes or no, got {known!r}"
+            )
+        marks[example_id] = (known.lower() == "yes", note)
+    if missing := [example_id for example_id in ids if example_id not in marks]:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise DataError(f"{path} has no line for {missing[0]!r}{more}")
-    return torch.tensor([marks[one][0] for one in ids]), tuple(marks[one][1] for one in ids)
+    found = [marks[example_id] for example_id in ids]
+    return torch.tensor([is_clean for is_clean, _ in found]), tuple(note for _, note in found)
 
 
 def _seen(note: str) -> str:
@@ -105,7 +108,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str, str, str]]:
                 )
             if any(cells):
                 named = dict(zip(names, [*cells, "", ""], strict=False))
-                one, note = _rearmed(named["id"]), _seen(_rearmed(_seen(named["note"])))
-                yield rows.line_num, one, named["known_clean"], note
+                example_id, note = _rearmed(named["id"]), _seen(_rearmed(_seen(named["note"])))
+                yield rows.line_num, example_id, named["known_clean"], note
     except csv.Error as error:
         raise DataError(f"{path}, line {rows.line_num}: {one_line(error)}") from error

@@ -38,17 +38,17 @@ class FolderSet:
 def digest(source: DefenseSetSource) -> str:
     """Return a short hash of all that a run may depend on: everything but the notes."""
     tensors = [source.labels, source.known_clean]
-    tensors += [one for one in (source.inputs, source.features) if isinstance(one, Tensor)]
+    tensors += [tensor for tensor in (source.inputs, source.features) if isinstance(tensor, Tensor)]
     texts = source.inputs if isinstance(source.inputs, tuple) else ()
     facts = [
         source.ids,
         source.provenance,
         texts,
-        [(str(one.dtype), list(one.shape)) for one in tensors],
+        [(str(tensor.dtype), list(tensor.shape)) for tensor in tensors],
     ]
     hashed = hashlib.sha256(json.dumps(facts).encode())
-    for one in tensors:
-        hashed.update(one.contiguous().numpy().tobytes())
+    for tensor in tensors:
+        hashed.update(tensor.contiguous().numpy().tobytes())
     return hashed.hexdigest()[:16]
 
 

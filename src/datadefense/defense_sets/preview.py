@@ -70,7 +70,7 @@ def write_gallery(path: Path, gallery: Sequence[Shown]) -> None:
 def read_gallery(path: Path) -> list[Shown] | None:
     """Read a gallery; None if it is absent or damaged."""
     try:
-        return read_json(path, lambda values: [built(Shown, one) for one in values])
+        return read_json(path, lambda values: [built(Shown, entry) for entry in values])
     except (OSError, FileError):
         return None
 
@@ -80,7 +80,7 @@ def _pictures(inputs: Tensor) -> Sequence[str | None]:
     step = max(1, max(inputs.shape[2:]) // LARGEST)
     small = _pixels(inputs[:, :, ::step, ::step])
     try:
-        return [base64.b64encode(to_png(one)).decode() for one in small]
+        return [base64.b64encode(to_png(image)).decode() for image in small]
     except DataError as error:
         logger.warning("the report will have no pictures: %s", error)
         return [None] * len(inputs)

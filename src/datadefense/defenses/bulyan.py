@@ -1,4 +1,4 @@
-"""Bulyan: Krum chooses clients one by one, then each coordinate keeps what is near its median."""
+"""Bulyan: Krum selects clients; each coordinate is the mean of its values near their median."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,6 +8,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from datadefense.core.defense import Combined, Promise, Rule, too_few
+from datadefense.core.reasons import Reason
 from datadefense.core.round import Round
 from datadefense.core.settings import check_int, setting
 from datadefense.defenses.krum import krum_scores
@@ -34,9 +35,8 @@ def mean_around_median(
     """Return, in each column, the mean of the ``count`` chosen values nearest their median.
 
     In a sorted column the nearest values are neighbours: a window of ``count`` rows. The window
-    holds one row of each class of rows that are ``count`` apart, so it is found without moving
-    it: row r gives way to row r + count where that is nearer to the median (of two that are
-    equally near, the smaller value stays).
+    holds exactly one of the rows r, r + count, r + 2 count, ..., so row r is replaced by row
+    r + count where that is nearer to the median (if equally near, the smaller value stays).
     """
     size = len(clients)
 
@@ -50,6 +50,18 @@ def mean_around_median(
         mean_of_rows(window, out)
 
     return reduce_columns(updates, sorting_network(size), reduce, clients)
+
+
+def _not_chosen(scores: Float64[Tensor, " clients"], chosen: list[int]) -> list[Reason | None]:
+    """Return the first Krum score of each client that was not chosen, beside the usual one.
+
+    Choices are made by scores among those left at the time, so the first need not be the worst.
+    """
+    usual, kept = float(scores[chosen].median()), set(chosen)
+    return [
+        None if row in kept else Reason("repeated_krum", score, usual)
+        for row, score in enumerate(scores.tolist())
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +97,14 @@ class Bulyan(Rule):
         """Return the mean around the median of the chosen."""
         f = self.num_malicious
         theta = round.num_clients - 2 * f
-        chosen = select_by_krum(squared_distances(round.updates), theta, f)
+        distances = squared_distances(round.updates)
+        chosen = select_by_krum(distances, theta, f)
         update = mean_around_median(round.updates, chosen, theta - 2 * f)
         marks = round.updates.new_zeros(round.num_clients)
         marks[chosen] = 1.0
-        return Combined(update, evidence={"chosen": marks})
+        scores = krum_scores(distances, f)
+        return Combined(
+            update,
+            evidence={"chosen": marks, "score": scores},
+            reasons=_not_chosen(scores, chosen),
+        )

@@ -15,8 +15,8 @@ class Median(Rule):
 
     .. math:: u_i = \mathrm{median}(u_{1i}, \dots, u_{ni})
 
-    The median of an even number is the mean of the two in the middle. Any number of clients;
-    numbers of examples play no part.
+    The median of an even number of values is the mean of the two in the middle. Any number of
+    clients; numbers of examples are ignored.
 
     Reference: Yin et al., *Byzantine-Robust Distributed Learning*, ICML 2018, definition 1.
     """
@@ -38,7 +38,7 @@ class TrimmedMean(Rule):
     .. math:: u_i = \frac{1}{n - 2f} \sum_{k=f+1}^{n-f} u_{(k)i}
 
     where :math:`u_{(k)i}` is the k-th smallest value of coordinate i. Needs n >= 2f + 1; with
-    fewer clients the model stays. Numbers of examples play no part.
+    fewer clients the model stays. Numbers of examples are ignored.
 
     Reference: Yin et al., *Byzantine-Robust Distributed Learning*, ICML 2018, definition 2.
     """
@@ -54,7 +54,7 @@ class TrimmedMean(Rule):
         check_int("num_malicious", self.num_malicious, 0)
 
     def shortage(self, num_clients: int) -> str | None:
-        """Something must be left in the middle: n >= 2f + 1."""
+        """At least one value must be left: n >= 2f + 1."""
         return too_few(self.name, num_clients, self.num_malicious, 2, 1)
 
     def combine(self, round: Round) -> Combined:

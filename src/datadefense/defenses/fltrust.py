@@ -1,4 +1,4 @@
-"""FLTrust: the server takes a step of its own on clean data and trusts who goes its way."""
+"""FLTrust: the server trains on clean data and weights clients by the cosine with its update."""
 
 import math
 from dataclasses import dataclass
@@ -11,27 +11,27 @@ from torch import Tensor
 from datadefense.core.defense import Defense, Promise
 from datadefense.core.examples import Examples
 from datadefense.core.local_training import Sgd
+from datadefense.core.needs import Need, NeedsError, wanted
+from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Predict, Server
 from datadefense.core.settings import setting
 from datadefense.kernels.sums import add_weighted, dots, norms
 
 LARGEST_STRETCH = 1e30
-"""An update so short that it would have to be stretched by more than this is not trusted."""
+"""An update that would have to be scaled up by more than this gets no weight."""
 
 
 def model_and_root_set(server: Server) -> tuple[Predict, Examples]:
     """Return what FLTrust needs of a server, or raise."""
     if server.predict is None or server.clean is None or not len(server.clean):
-        raise ValueError(
-            "fltrust needs a model and clean examples on the server: Server(predict=..., clean=...)"
-        )
+        raise NeedsError(wanted(FlTrust.name, FlTrust.needs))
     return server.predict, server.clean
 
 
 @dataclass(frozen=True, slots=True)
 class FlTrust(Defense[None]):
-    r"""Weigh each update by its cosine with the server's own step on clean examples.
+    r"""Weight each update by its cosine with the server's own step on clean examples.
 
     With the server's update :math:`u_0`, trained on ``Server.clean`` as a client would:
 
@@ -39,7 +39,7 @@ class FlTrust(Defense[None]):
         T_j = \mathrm{ReLU}(\cos(u_j, u_0)), \qquad
         u = \frac{1}{\sum_j T_j} \sum_j T_j \frac{\lVert u_0 \rVert}{\lVert u_j \rVert} u_j
 
-    Any number of clients. Where nobody is trusted, or the server's step is zero or not finite,
+    Any number of clients. Where no client is trusted, or the server's step is zero or not finite,
     the model stays.
 
     Reference: Cao et al., *FLTrust: Byzantine-robust Federated Learning via Trust Bootstrapping*,
@@ -53,6 +53,7 @@ class FlTrust(Defense[None]):
 
     name: ClassVar[str] = "fltrust"
     promises: ClassVar[Promise] = Promise.SYMMETRIC | Promise.WEIGHTED | Promise.BOUNDED
+    needs: ClassVar[Need] = Need.MODEL | Need.CLEAN_EXAMPLES
 
     def __post_init__(self) -> None:
         self._training()
@@ -65,7 +66,7 @@ class FlTrust(Defense[None]):
         model_and_root_set(server)
 
     def aggregate(self, state: None, round: Round, server: Server) -> Aggregate[None]:
-        """Train on the clean examples, then weigh by trust."""
+        """Train on the clean examples, then weight clients by trust."""
         predict, root_set = model_and_root_set(server)
         generator = server.generator(self.name, round.index)
         trained = self._training().train(predict, round.global_params, root_set, generator)
@@ -78,6 +79,7 @@ class FlTrust(Defense[None]):
         trust = cosines.clamp(min=0)
         total = float(trust.sum())
         evidence = {"cosine": cosines, "norm": lengths}
+        reasons = [None if one > 0 else Reason("cosine", one, 0.0) for one in cosines.tolist()]
         if not total > 0:
             return Aggregate(
                 round.global_params.clone(),
@@ -88,6 +90,7 @@ class FlTrust(Defense[None]):
                     "fallback": "fltrust trusts no client: kept the model",
                     "server_norm": own_norm if math.isfinite(own_norm) else None,
                 },
+                reasons,
             )
         factors = torch.where(trust > 0, trust / total * own_norm / lengths, 0.0)
         weights = factors.to(round.updates.dtype)
@@ -97,4 +100,5 @@ class FlTrust(Defense[None]):
             weights,
             evidence,
             {"server_norm": own_norm},
+            reasons,
         )

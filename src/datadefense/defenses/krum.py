@@ -1,5 +1,6 @@
-"""Krum and Multi-Krum: trust the updates that lie closest to their neighbours."""
+"""Krum and Multi-Krum: keep the updates that are closest to their neighbours."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -8,6 +9,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from datadefense.core.defense import Combined, Promise, Rule, too_few
+from datadefense.core.reasons import Reason
 from datadefense.core.round import Round
 from datadefense.core.settings import check_choice, check_int, setting
 from datadefense.kernels.distances import squared_distances
@@ -20,13 +22,23 @@ def krum_scores(
 
     .. math:: \mathrm{score}(j) = \sum_{i \in N_j} D_{ij}
 
-    where :math:`N_j` are the n - f - 2 clients nearest to j, itself left out by position and not
-    by its distance of zero, and at least one of them.
+    where :math:`N_j` are the n - f - 2 clients nearest to j, at least one. Client j itself is
+    excluded by its index, not by its distance of zero.
     """
     clients = len(distances)
     neighbours = min(max(1, clients - num_malicious - 2), clients - 1)
     others = distances.clone().fill_diagonal_(torch.inf)
     return others.sort(dim=1).values[:, :neighbours].sum(1)
+
+
+def not_chosen(scores: Float64[Tensor, " clients"], chosen: Sequence[int]) -> list[Reason | None]:
+    """Return the reason of each client that was not chosen: its score beside the worst chosen."""
+    worst = float(scores[list(chosen)].max())
+    kept = set(chosen)
+    return [
+        None if row in kept else Reason("krum_score", score, worst)
+        for row, score in enumerate(scores.tolist())
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +54,8 @@ class Krum(Rule):
     Reference: Blanchard et al., *Machine Learning with Adversaries: Byzantine Tolerant Gradient
     Descent*, NeurIPS 2017.
 
-    Differs from Flower's: distances come from updates, not weights, and do not cancel.
+    Differs from Flower's: distances are between updates, not models, and are computed without
+    cancellation.
     """
 
     num_malicious: int = setting(1, "assumed number of attackers f in a round")
@@ -70,7 +83,9 @@ class Krum(Rule):
         best = int(scores.argmin())
         weights = round.updates.new_zeros(round.num_clients)
         weights[best] = 1.0
-        return Combined(round.updates[best], weights, {"score": scores})
+        return Combined(
+            round.updates[best], weights, {"score": scores}, reasons=not_chosen(scores, [best])
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +96,7 @@ class MultiKrum(Rule):
 
     Reference: Blanchard et al., NeurIPS 2017, section 5.
 
-    Differs from the authors of edge-case backdoors (Wang et al., NeurIPS 2020), who weigh the
+    Differs from the authors of edge-case backdoors (Wang et al., NeurIPS 2020), who weight the
     chosen by number of examples: ``weighting="examples"`` does that, but the number is the
     client's own claim.
     """
@@ -103,10 +118,14 @@ class MultiKrum(Rule):
         return too_few(self.name, num_clients, self.num_malicious, 1, 3)
 
     def combine(self, round: Round) -> Combined:
-        """Weigh the chosen updates alike, or by examples."""
+        """Weight the chosen updates equally, or by examples."""
         scores = krum_scores(squared_distances(round.updates), self.num_malicious)
         chosen = scores.sort(stable=True).indices[: round.num_clients - self.num_malicious]
         shares = round.shares() if self.weighting == "examples" else torch.ones_like(round.shares())
         weights = torch.zeros_like(shares)
         weights[chosen] = shares[chosen] / shares[chosen].sum()
-        return Combined(weights=weights, evidence={"score": scores})
+        return Combined(
+            weights=weights,
+            evidence={"score": scores},
+            reasons=not_chosen(scores, chosen.tolist()),
+        )

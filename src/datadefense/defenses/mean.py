@@ -13,7 +13,7 @@ class FedAvg(Rule):
 
     .. math:: \bar\phi^t = \bar\phi^{t-1} + \sum_j \frac{n_j}{n} (\phi_j^t - \bar\phi^{t-1})
 
-    Any number of clients. One client can carry the model anywhere.
+    Any number of clients. A single client can change the model to anything.
 
     Reference: McMahan et al., *Communication-Efficient Learning of Deep Networks from
     Decentralized Data*, AISTATS 2017; Eq. 1 of the DataDefense paper.
@@ -29,5 +29,5 @@ class FedAvg(Rule):
     )
 
     def combine(self, round: Round) -> Combined:
-        """Weigh each client by its share of the examples."""
+        """Weight each client by its share of the examples."""
         return Combined(weights=round.shares())

@@ -8,9 +8,11 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from datadefense.core.defense import Combined, Defense, Promise, Rule
+from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
 from datadefense.core.settings import check_float, setting
+from datadefense.kernels.mixing import clip_factors
 from datadefense.kernels.sums import add_weighted, norms
 
 
@@ -22,24 +24,30 @@ class Clipping(NamedTuple):
     bound: float
 
     def evidence(self) -> dict[str, Tensor]:
-        """Return what a report shows of it, per client."""
+        """Return norm and factor of each client, for the report."""
         return {"norm": self.norms, "scale": self.scales}
+
+    def reasons(self) -> list[Reason | None]:
+        """Return the norm and the bound of each client that was clipped."""
+        pairs = zip(self.norms.tolist(), self.scales.tolist(), strict=True)
+        return [Reason("norm", norm, self.bound) if scale < 1 else None for norm, scale in pairs]
 
 
 def clip(updates: Float[Tensor, "clients dim"], bound: float | None) -> Clipping:
-    r"""Measure norms and factors :math:`\min(1, b / \lVert u_j \rVert)`; b None: the mean norm."""
+    r"""Return norms and factors :math:`\min(1, b / \lVert u_j \rVert)`; b None: the mean norm."""
     lengths = norms(updates)
     limit = float(lengths.mean()) if bound is None else bound
-    return Clipping(lengths, torch.where(lengths > limit, limit / lengths, 1.0), limit)
+    return Clipping(lengths, clip_factors(lengths, limit), limit)
 
 
 def combine_clipped(round: Round, bound: float | None) -> Combined:
-    """Weigh by examples and by clipping to the bound."""
+    """Weight by examples, times the factor that clips to the bound."""
     clipping = clip(round.updates, bound)
     return Combined(
         weights=(round.shares() * clipping.scales).to(round.updates.dtype),
         evidence=clipping.evidence(),
         report={"norm_bound": clipping.bound},
+        reasons=clipping.reasons(),
     )
 
 
@@ -70,7 +78,7 @@ class Ndc(Rule):
         check_float("norm_bound", self.norm_bound, above=0)
 
     def combine(self, round: Round) -> Combined:
-        """Weigh the clipped updates by examples."""
+        """Weight the clipped updates by examples."""
         return combine_clipped(round, self.norm_bound)
 
 
@@ -78,7 +86,7 @@ class Ndc(Rule):
 class NdcAdaptive(Rule):
     r"""Clip each update to the round's mean norm, then average by examples.
 
-    As NDC with :math:`b = \frac1n \sum_j \lVert u_j \rVert`, attackers included: one that sends a
+    As NDC with :math:`b = \frac1n \sum_j \lVert u_j \rVert` over all clients, also attackers: a
     huge update raises the bound, so the result is not bounded. Any number of clients.
 
     Reference: Wang et al., *Attack of the Tails*, NeurIPS 2020 (as released).
@@ -90,7 +98,7 @@ class NdcAdaptive(Rule):
     )
 
     def combine(self, round: Round) -> Combined:
-        """Weigh the clipped updates by examples."""
+        """Weight the clipped updates by examples."""
         return combine_clipped(round, None)
 
 
@@ -138,4 +146,5 @@ class WeakDp(Defense[None]):
             None,
             weights,
             clipping.evidence(),
+            reasons=clipping.reasons(),
         )

@@ -21,9 +21,9 @@ from datadefense.defenses.weiszfeld import (
 from datadefense.kernels.distances import gram_of_differences, squared_distances
 
 WIDEST_SPREAD = 1e6
-"""Up to this ratio of the greatest distance to the radius of the middle, both squared, distances
-from the median are taken from the pairwise ones; beyond it that difference would cancel, and they
-are taken from inner products."""
+"""Greatest squared distance divided by the squared radius of the middle, up to which distances from
+the median are computed from the pairwise ones. Above it that would cancel, and they are computed
+from inner products."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,13 @@ class Rfa(Rule):
     .. math:: v = \arg\min_v \sum_j \frac{n_j}{n} \lVert u_j - v \rVert
 
     by smoothed Weiszfeld iterations (see `weiszfeld`), to convergence by default. Any number of
-    clients; an attacker's pull is bounded while the claimed examples of all attackers are less
-    than half. The matrix of updates is read a fixed number of times, whatever it holds.
+    clients; attackers' influence is bounded while they claim less than half of all examples. The
+    matrix of updates is read a fixed number of times, whatever its content.
 
     Reference: Pillutla, Kakade, Harchaoui, *Robust Aggregation for Federated Learning*, IEEE TSP
     2022, algorithm 2. Differs: they start at the mean and stop after a few iterations
-    (``max_iterations=3``), which from the mean of a round with one update of 1e30 does not come
-    back; we start near the medoid, or the middle where some are far out, and go on.
+    (``max_iterations=3``), which is not enough where an update of size 1e30 moves the mean; we
+    start near the medoid (or the middle, where some updates are far out) and iterate to the end.
     """
 
     max_iterations: int = setting(1000, "most Weiszfeld iterations")

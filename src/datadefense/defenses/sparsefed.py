@@ -18,7 +18,7 @@ from datadefense.kernels.top import top_mask
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseFedState:
-    """What has not been applied yet: momentum V and error E, one number a parameter each."""
+    """What has not been applied yet: momentum V and error E, one number per parameter each."""
 
     momentum: Float[Tensor, " dim"]
     error: Float[Tensor, " dim"]
@@ -26,7 +26,7 @@ class SparseFedState:
 
 @dataclass(frozen=True, slots=True)
 class SparseFed(Defense[SparseFedState]):
-    r"""Apply only the k coordinates of the accumulated clipped mean that are greatest in size.
+    r"""Apply only the k largest coordinates (in absolute value) of the accumulated clipped mean.
 
     .. math::
         u &= \tfrac1n \sum_j u_j \min(1, b / \lVert u_j \rVert) \\
@@ -34,7 +34,7 @@ class SparseFed(Defense[SparseFedState]):
         \Delta &= \mathrm{top}_k(E), \qquad E_i, V_i \leftarrow 0 \text{ where } \Delta_i \ne 0
 
     The last line is error feedback and momentum factor masking. k is a fraction of the
-    coordinates, at least one; of equals the lower index goes first. Any number of clients, all
+    coordinates, at least one; of equal values the lower index is taken. Any number of clients, all
     with the same weight.
 
     Reference: Panda et al., *SparseFed: Mitigating Model Poisoning Attacks in Federated Learning
@@ -75,6 +75,7 @@ class SparseFed(Defense[SparseFedState]):
             weights,
             clipping.evidence(),
             {"coordinates": count},
+            clipping.reasons(),
         )
 
 

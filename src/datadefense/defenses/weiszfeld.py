@@ -1,8 +1,8 @@
-"""The geometric median by Weiszfeld's iterations, none of which reads the matrix of updates.
+"""The geometric median by Weiszfeld's iterations, without reading the updates in an iteration.
 
 Every iterate is v = weights @ updates, so its distances follow from the n x n inner products of the
-updates, or from their pairwise distances, in n^2 steps. So what attackers can buy is n^2 a time,
-never a pass over n x dim numbers.
+updates, or from their pairwise distances, in n^2 steps. So attackers who cause many iterations cost
+n^2 steps each, never a pass over n x dim numbers.
 """
 
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from jaxtyping import Float64
 from torch import Tensor
 
 PLAIN = 100
-"""Iterations before steps are lengthened. Honest rounds need about ten."""
+"""Iterations before steps are made longer. Honest rounds need about ten."""
 LONGEST = 2.0**40
-"""The most that a step is lengthened."""
+"""The greatest factor by which a step is made longer."""
 TIE = 1e-6
-"""Sums of distances, and radii, that differ by no greater share count as the same."""
+"""Sums of distances, and radii, whose relative difference is at most this count as equal."""
 HALF = 0.5 - 1e-9
-"""Half of the examples, whatever the order in which shares are summed."""
+"""Half of the examples, less a margin for rounding in the sum of shares."""
 AT_ONCE = 4_000_000
 """Most distances that are sorted at once."""
 
@@ -37,7 +37,7 @@ class Parabolas(NamedTuple):
 
 
 class Measure(Protocol):
-    """What is known of the updates: distances from any v = weights @ updates."""
+    """A way to compute the distances from any v = weights @ updates."""
 
     def along(
         self, weights: Float64[Tensor, " clients"], step: Float64[Tensor, " clients"]
@@ -50,7 +50,7 @@ class Measure(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByPairs:
-    r"""By the pairwise squared distances D alone; good while no update is far out.
+    r"""From the pairwise squared distances D alone; accurate while no update is far out.
 
     .. math:: \lVert u_j - v \rVert^2 = (D w)_j - \tfrac12 w^\top D w, \qquad \sum_j w_j = 1
     """
@@ -74,12 +74,12 @@ class ByPairs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByProducts:
-    r"""By the inner products K of the updates less one of them, which is near the middle.
+    r"""From the inner products K of the updates minus one of them that is near the middle.
 
     .. math:: \lVert u_j - v \rVert^2 = K_{jj} - 2 (K w)_j + w^\top K w, \qquad \sum_j w_j = 1
 
-    An update that is far out has a weight as small as it is far, and a product with it is rounded
-    by no more than a share of its own size: all terms of the sum are as large as the near updates.
+    The weight of an update falls with its distance, and the rounding error of a product is relative
+    to its size; so in the weighted sum a far update causes no greater error than a near one.
     """
 
     products: Float64[Tensor, "clients clients"]
@@ -114,7 +114,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weiszfeld:
-    """Where it ended: v = weights @ updates, the distances from it (at least nu), and how."""
+    """The result: v = weights @ updates, the distances from it (at least nu), and how it ended."""
 
     weights: Float64[Tensor, " clients"]
     distances: Float64[Tensor, " clients"]
@@ -132,11 +132,11 @@ class Middle(NamedTuple):
 def middle_of(
     shares: Float64[Tensor, " clients"], pairs: Float64[Tensor, "clients clients"]
 ) -> Middle:
-    """Return the update with the smallest such ball; of those as good, the first.
+    """Return the update with the smallest such ball; of equal radii, the first.
 
     While attackers have less than half of the examples, the ball is no larger than one around an
-    honest update, and an honest update is in it: so neither the row nor the radius is theirs to
-    carry away, whatever they send and however many they are.
+    honest update and contains an honest update. So attackers cannot move the row or the radius far
+    away, whatever they send and however many they are.
     """
     radii = []
     for rows in torch.split(pairs, max(1, AT_ONCE // len(pairs))):
@@ -155,8 +155,8 @@ def start_near_medoid(
 
     The medoid is the update with the least :math:`\sum_i \alpha_i \lVert u_i - u_j \rVert`; the
     mean, from which the paper starts, can be anywhere. Distances below their median count as the
-    median, so that the medoid does not take all. Of updates that are as good, to a part in a
-    million, the first is taken, not the one that a processor's rounding prefers.
+    median, so that the medoid does not get all weight. Of sums that are equal up to 1e-6 the first
+    is taken, so that the choice does not depend on the processor's rounding.
     """
     lengths = pairs.sqrt()
     sums = lengths @ shares
@@ -167,9 +167,9 @@ def start_near_medoid(
 def start_near_middle(
     shares: Float64[Tensor, " clients"], pairs: Float64[Tensor, "clients clients"], middle: Middle
 ) -> Float64[Tensor, " clients"]:
-    """Return weights to start from where updates are so far out that no sum tells the near apart.
+    """Return weights to start from where far updates hide the differences of near ones in a sum.
 
-    Those of an iteration at the middle; distances within its ball count as the radius.
+    They are those of an iteration at the middle; distances within its ball count as the radius.
     """
     return _weights_at(shares, pairs[middle.row].sqrt(), middle.radius)
 
@@ -192,12 +192,13 @@ def weiszfeld(
     .. math:: \beta_j = \frac{\alpha_j}{\max(\nu, \lVert u_j - v \rVert)}, \qquad
               v \leftarrow \sum_j \beta_j u_j / \sum_j \beta_j
 
-    until no distance changes by more than the tolerance of itself. (The objective, on which others
-    stop, is blind when one attacker is far away: its distance is nearly all of the sum.)
+    until no distance changes by more than the tolerance, relative to itself. (Others stop when the
+    objective no longer changes; with an attacker far away its distance dominates the sum, and the
+    objective shows nothing.)
 
-    Where an update is almost the median, the iterations creep towards it for ever. So after the
-    first hundred each step is lengthened (see `reach`); the weights returned are always those of a
-    plain step.
+    Where an update is almost the median, the iterations converge very slowly. So after the first
+    hundred each step is made longer (see `reach`); the weights returned are always those of a plain
+    step.
     """
     point = start
     distances = measure.distances(point).clamp(min=stop.smoothing)
@@ -226,9 +227,9 @@ def reach(
 ) -> float:
     r"""Return the greatest power of two t for which before + t (after - before) still descends.
 
-    The slope of :math:`\sum_j \alpha_j \lVert u_j - v \rVert` along the line grows with t, the sum
-    being convex, and is told from far attackers' distances without rounding them: in it, each is a
-    unit vector.
+    The sum :math:`\sum_j \alpha_j \lVert u_j - v \rVert` is convex, so its slope along the line
+    grows with t. Far attackers do not reduce the slope's precision: in it, each client is a unit
+    vector.
     """
     line = measure.along(before, after - before)
     t = 1.0

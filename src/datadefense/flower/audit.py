@@ -1,77 +1,42 @@
-"""The audit trail: one line of JSON a round, with each node's verdict, weight and features."""
+"""The audit trail: one line of JSON a round, with what became of each node's update, and why."""
 
 import dataclasses
 import itertools
 import json
-import math
 import os
 import time
 from pathlib import Path
 from typing import Any
 
-from datadefense.core.gate import Admission
+from datadefense.core.defend import Defended
+from datadefense.core.foreign import plain_json
 from datadefense.core.json_file import from_json
-from datadefense.core.outcomes import excluded
-from datadefense.core.round import Aggregate
+from datadefense.core.outcome_json import outcome_json
 from datadefense.core.storage import write_atomically
 from datadefense.flower.cost import Cost
 from datadefense.flower.nodes import logger
 
 
-def audit_line(
-    index: int, admission: Admission, result: Aggregate[Any], cost: Cost
-) -> dict[str, Any]:
-    """Return what happened to each node in a round and what it cost, as plain values."""
-    ids = admission.round.client_ids if admission.round is not None else ()
-    counts = admission.round.num_examples.tolist() if admission.round is not None else []
-    weights = None if result.weights is None else result.weights.tolist()
-    reasons = result.report.get("reasons", [""] * len(ids))
-    out = [] if admission.round is None else excluded(result, admission.round)
-    nodes: list[dict[str, Any]] = []
-    for row, node in enumerate(ids):
-        weight = None if weights is None else weights[row]
-        features = {name: float(values[row]) for name, values in result.evidence.items()}
-        verdict = "excluded" if out[row] else "counted"
-        nodes.append(
-            {
-                "node": node,
-                "verdict": verdict,
-                "weight": weight,
-                "examples": counts[row],
-                "features": features,
-                "reason": reasons[row],
-            }
-        )
-    nodes += [
-        {"node": one.client_id, "verdict": "rejected", "reason": one.reason}
-        for one in admission.rejected
-    ]
-    rest = {
-        key: value for key, value in result.report.items() if key not in ("reasons", "rejected")
-    }
-    line: dict[str, Any] = finite(
-        {
-            "round": index,
-            "time": time.time(),
-            "cost": dataclasses.asdict(cost),
-            "nodes": nodes,
-            "report": rest,
-        }
-    )
-    return line
+def audit_line(index: int, result: Defended[Any], cost: Cost) -> dict[str, Any]:
+    """Return what happened to each node in a round and what it cost, as plain values.
 
-
-def finite(value: Any) -> Any:
-    """Return plain values with None for each number that JSON has no word for.
-
-    >>> finite({"a": [1.0, float("nan")], "b": float("inf")})
-    {'a': [1.0, None], 'b': None}
+    Of a detector only what it marked is told: a set of thousands of examples would be a line of
+    thousands of numbers a round.
     """
-    if isinstance(value, dict):
-        return {key: finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    line: dict[str, Any] = {
+        "round": index,
+        "time": time.time(),
+        "cost": dataclasses.asdict(cost),
+        "clients": [outcome_json(outcome) for outcome in result.outcomes],
+        "report": result.report,
+    }
+    if (detector := result.detector) is not None:
+        marked = {one: detector.suspicion.get(one) for one in detector.marked}
+        line["detector"] = {"examples": len(detector.suspicion), "marked": marked}
+    if result.theta:
+        line["theta"] = result.theta
+    plain: dict[str, Any] = plain_json(line)
+    return plain
 
 
 def append_line(path: Path, line: dict[str, Any]) -> None:

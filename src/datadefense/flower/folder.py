@@ -2,29 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxtyping import Float
-from torch import Tensor
-
+from datadefense.core.fingerprint import Fingerprint
 from datadefense.core.round_files import FileError
+from datadefense.core.run_state import RunState
 from datadefense.core.storage import load_state, locked, save_state
 from datadefense.flower.audit import append_line, settle_trail
 
 STATE, TRAIL, LOCK = "state.safetensors", "audit.jsonl", ".lock"
 """Files of a strategy's folder."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Kept:
-    """Where a run stands after a round: all that is needed to go on from here."""
-
-    params: Float[Tensor, " dim"]
-    state: Any
-    round: int
-    seed: int = 0
 
 
 @contextmanager
@@ -46,15 +34,20 @@ def one_writer(folder: Path) -> Iterator[None]:
         yield
 
 
-def take_up(folder: Path, like: Kept) -> Kept:
-    """Return the state that is there, or ``like`` where there is none; fit the trail to it."""
+def take_up(folder: Path, like: RunState, fingerprint: Fingerprint) -> RunState:
+    """Return the state that is there, or ``like`` where there is none; fit the trail to it.
+
+    The state of another run is refused before anything is written.
+    """
     begun = (folder / STATE).exists()
-    kept = load_state(folder / STATE, like=like) if begun else like
+    kept = load_state(folder / STATE, like, fingerprint) if begun else like
     settle_trail(folder / TRAIL, kept.round, begun=begun)
     return kept
 
 
-def keep_round(folder: Path, kept: Kept, line: dict[str, Any]) -> None:
+def keep_round(
+    folder: Path, kept: RunState, fingerprint: Fingerprint, line: dict[str, Any]
+) -> None:
     """Write the trail, then the state: a round is done when its state is there."""
     append_line(folder / TRAIL, line)
-    save_state(folder / STATE, kept)
+    save_state(folder / STATE, kept, fingerprint)

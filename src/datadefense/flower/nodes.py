@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
+from datadefense.core.errors import DataDefenseError
 from datadefense.flower.wrapped_grid import WrappedGrid
 
 logger = logging.getLogger("flwr.datadefense")
 """A child of Flower's logger: what is said here is shown and streamed with the run's log."""
 
 
-class TooFewNodesError(RuntimeError):
+class TooFewNodesError(DataDefenseError, RuntimeError):
     """Fewer nodes than the stated minimum are connected, and the time to wait is over."""
 
 

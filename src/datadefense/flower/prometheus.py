@@ -12,7 +12,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
-VERDICTS = ("counted", "excluded", "rejected")
+from datadefense.core.outcomes import Verdict
 
 
 class PrometheusMetrics:
@@ -57,12 +57,12 @@ class PrometheusMetrics:
     def __call__(self, line: dict[str, Any]) -> None:
         """Take in a line of the audit trail."""
         self._round.set(line["round"])
-        verdicts = [node["verdict"] for node in line["nodes"]]
-        for verdict in VERDICTS:
+        verdicts = [client["verdict"] for client in line["clients"]]
+        for verdict in map(str, Verdict):
             self._nodes.labels(verdict).set(verdicts.count(verdict))
             self._all.labels(verdict).inc(verdicts.count(verdict))
         if "held" in line["report"]:
             self._held.inc()
-        weights = [node.get("weight") or 0.0 for node in line["nodes"]]
+        weights = [client.get("weight") or 0.0 for client in line["clients"]]
         self._weight.set(max(weights, default=0.0))
         self._seconds.set(line["cost"]["seconds"])

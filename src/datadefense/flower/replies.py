@@ -6,12 +6,13 @@ from typing import Any
 
 from flwr.app import Message, RecordDict
 
+from datadefense.core.errors import DataDefenseError
 from datadefense.core.foreign import plain_integer, shown, told
 from datadefense.core.gate import Submission
 from datadefense.flower.arrays import read_record
 
 
-class ReplyError(Exception):
+class ReplyError(DataDefenseError):
     """A reply that carries an error, or content that is not a model."""
 
 

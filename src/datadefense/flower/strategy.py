@@ -16,25 +16,30 @@ from flwr.serverapp.strategy import FedAvg, Result, Strategy
 from torch import Tensor, nn
 
 from datadefense.core.buffers import BufferPolicy
-from datadefense.core.defend import defend
+from datadefense.core.defend import Defended, defend, model_to_send
 from datadefense.core.defense import Defense
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.examples import Examples
-from datadefense.core.gate import Admission, Gate, Sends
-from datadefense.core.outcomes import excluded
+from datadefense.core.fingerprint import Fingerprint
+from datadefense.core.gate import Gate, Sends
+from datadefense.core.outcomes import Verdict
 from datadefense.core.predictor import Layout, predictor
-from datadefense.core.round import Aggregate, ClientId
+from datadefense.core.round import ClientId
+from datadefense.core.run_state import RunState
+from datadefense.core.sent_kind import wrong_kind
 from datadefense.core.server import Server
 from datadefense.core.settings import check_choice, check_float, check_int
 from datadefense.defenses import create
 from datadefense.flower.arrays import make_record, read_record
 from datadefense.flower.audit import audit_line
 from datadefense.flower.cost import Cost
-from datadefense.flower.folder import Kept, keep_round, one_writer, take_up
+from datadefense.flower.folder import keep_round, one_writer, take_up
 from datadefense.flower.metrics import agreeing, averaged, first_contents
+from datadefense.flower.needs import check_strategy
 from datadefense.flower.nodes import Present, content_with, logger, wait_for_nodes, wanted_nodes
 from datadefense.flower.post import Post
 from datadefense.flower.replies import Reply, addresses, by_node, submission_of
+from datadefense.flower.resumed import app_name, log_what_is_left, renumbered
 from datadefense.kernels.memory import peak_memory_mb
 from datadefense.kernels.spill import Spill
 
@@ -46,7 +51,9 @@ class Desk:
     gate: Gate
     server: Server
     buffers: dict[str, Tensor]
-    kept: Kept
+    kept: RunState
+    fingerprint: Fingerprint
+    sent_params: Tensor
     sent: list[Message]
     evaluated: list[Message]
 
@@ -75,7 +82,9 @@ class DefendedStrategy(Strategy):
         min_nodes: fewest nodes that a round is run with; below, the run ends with an error.
         wait_seconds: how long to wait for the nodes that ``inner`` wants, each round.
         folder: where state and audit trail are kept; None keeps nothing. A run that finds a state
-            there goes on from it; a folder that another strategy is at work in is refused.
+            there goes on from it; a folder that another strategy is at work in is refused, and so
+            is the state of another run: other defense, settings, tensors, or name of the run.
+        run: name of the run; None, the default, is the name of the app, as Flower knows it.
         tell: called with each line of the audit trail, for a dashboard; see
             `datadefense.flower.prometheus`. Whatever it raises is logged, and the run goes on.
         spill: where a matrix of updates goes that is too large for memory; None keeps it there.
@@ -97,6 +106,7 @@ class DefendedStrategy(Strategy):
         min_nodes: int = 2,
         wait_seconds: float = 60.0,
         folder: Path | str | None = None,
+        run: str | None = None,
         tell: Callable[[dict[str, Any]], None] | None = None,
         spill: Spill | None = None,
     ) -> None:
@@ -105,6 +115,7 @@ class DefendedStrategy(Strategy):
         self.model, self.defense_set, self.clean = model, defense_set, clean
         if clean is None and defense_set is not None:
             self.clean = defense_set.examples.take(defense_set.known_clean.nonzero().flatten())
+        check_strategy(self.defense, model, self.clean, defense_set)
         self.seed, self.buffers, self.max_examples = seed, buffers, max_examples
         self.sends = sends
         check_choice("sends", sends, get_args(Sends))
@@ -113,6 +124,7 @@ class DefendedStrategy(Strategy):
         check_int("max_examples", max_examples, 1)
         check_float("wait_seconds", wait_seconds, minimum=0)
         self.folder = None if folder is None else Path(folder)
+        self.run = run
         self.tell, self.spill = tell, spill
         self.arrays_key = str(getattr(self.inner, "arrayrecord_key", "arrays"))
         self.count_key = str(getattr(self.inner, "weighted_by_key", "num-examples"))
@@ -165,11 +177,10 @@ class DefendedStrategy(Strategy):
         evaluate_config: ConfigRecord | None,
         evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None,
     ) -> Result:
-        self._desk = self._open(initial_arrays)
+        self._desk = self._open(initial_arrays, grid)
         before = self._before
-        arrays = initial_arrays if before == 0 else self._record(self._desk)
-        if before:
-            logger.warning("going on after round %d of %s", before, self.folder)
+        arrays = initial_arrays if before == 0 else self._record(self._desk, self._desk.kept.params)
+        log_what_is_left(self.folder, before, num_rounds)
 
         def evaluate(index: int, current: ArrayRecord) -> MetricRecord | None:
             return None if evaluate_fn is None else evaluate_fn(index + before, current)
@@ -186,17 +197,23 @@ class DefendedStrategy(Strategy):
         )
         if before >= num_rounds:
             result.arrays = arrays
-        return _renumbered(result, before)
+        return renumbered(result, before)
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Choose nodes as the inner strategy does, among those that are there in time."""
-        desk = self._desk or self._open(arrays)
+        desk = self._desk or self._open(arrays, grid)
         self._desk = desk
         nodes = self._nodes(grid)
         inner = content_with(self.inner, len(nodes))
         index = server_round + self._before
+        kept, layout = desk.kept, desk.gate.layout
+        desk.sent_params = model_to_send(
+            self.defense, kept.state, kept.params, desk.server, index=index, layout=layout
+        )
+        if desk.sent_params is not kept.params:
+            arrays = self._record(desk, desk.sent_params)
         messages = inner.configure_train(index, arrays, config, Present(grid, nodes))
         desk.sent = list(messages)
         return desk.sent
@@ -212,16 +229,18 @@ class DefendedStrategy(Strategy):
         index = server_round + self._before
         came = by_node(replies, addresses(desk.sent))
         submissions = (submission_of(reply, self.arrays_key, self.count_key) for reply in came)
-        admission = desk.gate.admit(index, desk.kept.params, submissions, expected=len(desk.sent))
+        admission = desk.gate.admit(index, desk.sent_params, submissions, expected=len(desk.sent))
+        if index == 1 and (problem := wrong_kind(admission, self.sends)):
+            logger.warning("round 1: %s", problem)
         result = defend(self.defense, desk.kept.state, admission, desk.kept.params, desk.server)
         cost = Cost(time.perf_counter() - began, peak_memory_mb())
         for one in admission.rejected:
             logger.warning("round %d: node %s rejected: %s", index, one.client_id, one.reason)
-        desk.kept = Kept(result.params, result.state, index, desk.server.seed)
-        metrics = self._metrics(came, admission, result)
+        desk.kept = RunState(result.params, result.state, index, desk.server.seed)
+        metrics = self._metrics(came, result)
         metrics["defense-seconds"] = cost.seconds
-        self._keep(desk.kept, audit_line(index, admission, result, cost))
-        return self._record(desk), metrics
+        self._keep(desk, audit_line(index, result, cost))
+        return self._record(desk, desk.kept.params), metrics
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -260,7 +279,7 @@ class DefendedStrategy(Strategy):
             lambda: self.inner.aggregate_evaluate(index, agreed),
         )
 
-    def _open(self, arrays: ArrayRecord) -> Desk:
+    def _open(self, arrays: ArrayRecord, grid: Grid) -> Desk:
         """Take the folder, read the first model, prepare the defense, take up a state."""
         if self.folder is not None:
             self._held.enter_context(one_writer(self.folder))
@@ -274,45 +293,46 @@ class DefendedStrategy(Strategy):
         predict = None if self.model is None else predictor(_with(self.model, buffers), layout)
         seed = secrets.randbits(63) if self.seed is None else self.seed
         server = Server(predict, self.clean, seed, self.defense_set)
-        kept = Kept(params, self.defense.init(server, params), 0, seed)
+        kept = RunState(params, self.defense.init(server, params), 0, seed)
+        run = app_name(grid) if self.run is None else self.run
+        fingerprint = Fingerprint.of(self.defense, layout, run)
         if self.folder is not None:
-            kept = take_up(self.folder, like=kept)
+            kept = take_up(self.folder, kept, fingerprint)
         self._before = kept.round
         if self.seed is None:
             server = dataclasses.replace(server, seed=kept.seed)
         gate = Gate(layout, max_examples=self.max_examples, sends=self.sends, spill=self.spill)
-        return Desk(gate, server, buffers, kept, [], [])
+        return Desk(gate, server, buffers, kept, fingerprint, kept.params, [], [])
 
     def _nodes(self, grid: Grid) -> list[int]:
         wanted = max(wanted_nodes(self.inner), self.min_nodes)
         return wait_for_nodes(grid, wanted, self.min_nodes, self.wait_seconds)
 
-    def _record(self, desk: Desk) -> ArrayRecord:
-        return make_record({**desk.gate.layout.unflatten(desk.kept.params), **desk.buffers})
+    def _record(self, desk: Desk, params: Tensor) -> ArrayRecord:
+        return make_record({**desk.gate.layout.unflatten(params), **desk.buffers})
 
-    def _keep(self, kept: Kept, line: dict[str, Any]) -> None:
+    def _keep(self, desk: Desk, line: dict[str, Any]) -> None:
         """Tell who wants to know, then store the round."""
         if self.tell is not None:
             try:
                 self.tell(line)
             except Exception:
-                logger.exception("round %d could not be told", kept.round)
+                logger.exception("round %d could not be told", desk.kept.round)
         if self.folder is not None:
-            keep_round(self.folder, kept, line)
+            keep_round(self.folder, desk.kept, desk.fingerprint, line)
 
-    def _metrics(
-        self, came: list[Reply], admission: Admission, result: Aggregate[Any]
-    ) -> MetricRecord:
+    def _metrics(self, came: list[Reply], result: Defended[Any]) -> MetricRecord:
         """Return the inner strategy's metrics of those admitted, and the defense's own."""
-        ids = admission.round.client_ids if admission.round is not None else ()
-        metrics = self._train_metrics(came, ids) or MetricRecord()
-        metrics["defense-admitted"] = len(ids)
-        metrics["defense-rejected"] = len(admission.rejected)
-        if admission.round is not None:
-            metrics["defense-excluded"] = sum(excluded(result, admission.round))
+        verdicts = [one.verdict for one in result.outcomes]
+        admitted = [one for one in result.outcomes if one.verdict is not Verdict.REJECTED]
+        metrics = self._train_metrics(came, {one.client for one in admitted}) or MetricRecord()
+        metrics["defense-admitted"] = len(admitted)
+        metrics["defense-rejected"] = verdicts.count(Verdict.REJECTED)
+        if admitted:
+            metrics["defense-excluded"] = verdicts.count(Verdict.EXCLUDED)
         if result.weights is not None:
             metrics["defense-weights"] = [float(weight) for weight in result.weights]
-            metrics["defense-nodes"] = [int(node) for node in ids]
+            metrics["defense-nodes"] = [int(one.client) for one in admitted]
         return metrics
 
     def _train_metrics(self, came: list[Reply], ids: Collection[ClientId]) -> MetricRecord | None:
@@ -330,12 +350,3 @@ def _with(model: nn.Module, buffers: dict[str, Tensor]) -> nn.Module:
     model = copy.deepcopy(model)
     model.load_state_dict(buffers, strict=False)
     return model
-
-
-def _renumbered(result: Result, before: int) -> Result:
-    """Return the result with the rounds' own numbers."""
-    for one in dataclasses.fields(result):
-        series = getattr(result, one.name)
-        if isinstance(series, dict):
-            setattr(result, one.name, {index + before: value for index, value in series.items()})
-    return result

@@ -1,1 +1,1 @@
-"""Fast, exact arithmetic on a matrix of updates; each kernel has a slow twin in the tests."""
+"""Fast, exact arithmetic on a matrix of updates; tests compare each kernel with plain loops."""

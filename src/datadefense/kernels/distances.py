@@ -1,18 +1,20 @@
 r"""Squared distances between all pairs of updates.
 
 :math:`D_{ij} = \lVert u_i - u_j \rVert^2 = G_{ii} + G_{jj} - 2 G_{ij}` with the Gram matrix G.
-Two things make that identity dangerous, and both have picked the wrong client in other people's
-Krum: G summed in float32 over millions of columns, and the subtraction when two rows are close.
-So G is summed over blocks of 512 columns in float32 and over the blocks in float64; where a pair is
-closer than a tenth of its norms, G is made again in float64; and where that would still cancel, the
-rows that lie close together are measured from one of them: G of their differences from it has
-nothing left to cancel, or brings out those that are closer still. Rows that are the same to the bit
-are told apart from rows that are only close: their distance is zero and their ties are ties.
+That identity loses digits in two ways, and both have made other implementations of Krum choose the
+wrong client: G summed in float32 over millions of columns, and the subtraction when two rows are
+close. So here:
 
-The relative error is at most about 1e-7 (G_ii + G_jj) / D_ij: 1e-8 for rows that point anywhere,
+- G is summed in float32 within blocks of 512 columns, and in float64 over the blocks.
+- If a pair is closer than a tenth of its norms, G is computed again in float64.
+- If that would still cancel, the rows that are close together (a *cluster*) are measured from the
+  first of them: G of their differences does not cancel, or shows which are closer still.
+- Rows that are equal to the bit are found by a digest; their distance is exactly 0.
+
+The relative error is at most about 1e-7 (G_ii + G_jj) / D_ij: 1e-8 for rows in random directions,
 1e-6 at the threshold. Cost: one pass over the matrix; about three more where many rows are close;
-one over the rows of each heap that lies closer, however many pairs it has. Heaps within heaps cost
-one for each level, of which the range of float32 has room for about twenty.
+and one over the rows of each cluster, however many pairs it has. A cluster within a cluster costs
+another pass; the range of float32 allows about twenty levels.
 """
 
 from hashlib import blake2b
@@ -31,7 +33,7 @@ CLOSE = 0.1
 CLOSEST = 1e-9
 """Pairs below this share are measured from differences."""
 ALIKE = 1e-4
-"""Only pairs below this share can be clones: G in float32 is not so far off."""
+"""Only pairs below this share can be clones: the error of G in float32 is smaller."""
 SCRATCH = 4_000_000
 """Most numbers that the products of a chunk may take."""
 
@@ -49,7 +51,7 @@ def squared_distances(
     if bool(_near(gram, scales, first, CLOSE).any()):
         gram = gram_matrix(updates, scales, torch.float64)
     distances = _by_gram(gram, scales)
-    _measure_heaps(updates, distances, _near(gram, scales, first, CLOSEST))
+    _measure_clusters(updates, distances, _near(gram, scales, first, CLOSEST))
     distances = distances.triu(1)
     distances = (distances + distances.T)[first][:, first]
     distances[first[:, None] == first[None, :]] = 0
@@ -84,7 +86,7 @@ def gram_matrix(
 
 
 def _in_range(gram: Float64[Tensor, "clients clients"]) -> bool:
-    """Whether no product overflowed and no row is so short that products may have vanished."""
+    """Say whether no product overflowed and no row is so short that products may underflow."""
     squared = gram.diagonal()
     return bool(gram.isfinite().all()) and bool((squared > 1e-24).all())
 
@@ -92,7 +94,7 @@ def _in_range(gram: Float64[Tensor, "clients clients"]) -> bool:
 def _power_of_two_scales(updates: Float[Tensor, "clients dim"]) -> Float64[Tensor, " clients"]:
     """Return the powers of two that bring the norms near 1; of rows of zeros, 1.
 
-    Within float32's range, so a scaled row has the digits of the row.
+    They are within float32's range, so that scaling loses no digits.
     """
     lengths = norms(updates)
     exponents = torch.where(lengths > 0, lengths, 1.0).log2().round().clamp(-120, 120)
@@ -128,8 +130,8 @@ def _first_of_clones(
 ) -> Tensor:
     """Return for each row the first row that is the same to the bit (mostly itself).
 
-    Only rows that G cannot tell from another are read, each once, to a digest of its bytes. (Zero
-    has one sign in it: 0.0 and -0.0 are the same number.)
+    Only rows that G cannot tell from another are read, each once, and hashed. (0.0 and -0.0 are
+    the same number and get the same digest.)
     """
     first = torch.arange(len(updates))
     alike = _near(gram, scales, first, ALIKE)
@@ -141,43 +143,43 @@ def _first_of_clones(
     return first
 
 
-def _measure_heaps(
+def _measure_clusters(
     updates: Float[Tensor, "clients dim"],
     distances: Float64[Tensor, "clients clients"],
     near: Bool[Tensor, "clients clients"],
 ) -> None:
-    """Write the distances within each heap of rows that are near one another, from differences.
+    """Write the distances within each cluster of rows near one another, from differences.
 
-    The first row of a heap is taken from all of it. Pairs for which even that cancels are the
-    heaps of the next level; the first row is in none of them, so there is an end to it.
+    The first row of a cluster is subtracted from all of it. Pairs for which even that cancels are
+    the clusters of the next level; the first row is in none of them, so this ends.
     """
-    heaps = _heaps(near)
-    while heaps:
+    clusters = _clusters(near)
+    while clusters:
         left: list[Tensor] = []
-        for heap in heaps:
-            gram = gram_of_differences(updates, heap)
-            ones = torch.ones(len(heap), dtype=torch.float64)
-            distances[heap[:, None], heap[None, :]] = _by_gram(gram, ones)
-            still = _near(gram, ones, torch.arange(len(heap)), CLOSEST)
-            left += [heap[rows] for rows in _heaps(still)]
-        heaps = left
+        for cluster in clusters:
+            gram = gram_of_differences(updates, cluster)
+            ones = torch.ones(len(cluster), dtype=torch.float64)
+            distances[cluster[:, None], cluster[None, :]] = _by_gram(gram, ones)
+            still = _near(gram, ones, torch.arange(len(cluster)), CLOSEST)
+            left += [cluster[rows] for rows in _clusters(still)]
+        clusters = left
 
 
-def _heaps(near: Bool[Tensor, "clients clients"]) -> list[Tensor]:
-    """Return the sets of rows, two or more, that a chain of near pairs holds together."""
+def _clusters(near: Bool[Tensor, "clients clients"]) -> list[Tensor]:
+    """Return the sets of two or more rows that are connected by near pairs."""
     linked = near | near.T
     free = linked.any(1)
-    heaps: list[Tensor] = []
+    clusters: list[Tensor] = []
     for row in range(len(near)):
         if not bool(free[row]):
             continue
-        heap = linked[row].clone()
-        grown = linked[heap].any(0) | heap
-        while not torch.equal(grown, heap):
-            heap, grown = grown, linked[grown].any(0) | grown
-        free &= ~heap
-        heaps.append(heap.nonzero().flatten())
-    return heaps
+        cluster = linked[row].clone()
+        grown = linked[cluster].any(0) | cluster
+        while not torch.equal(grown, cluster):
+            cluster, grown = grown, linked[grown].any(0) | grown
+        free &= ~cluster
+        clusters.append(cluster.nonzero().flatten())
+    return clusters
 
 
 def gram_of_differences(

@@ -1,8 +1,8 @@
-"""Rows: a matrix that grows with the rows that are taken, not with how many are announced.
+"""Rows: a matrix that grows with the rows that are used, not with the announced number.
 
-Anybody can announce: a folder of 60,000 empty links costs its owner nothing. So a large matrix
-begins small and doubles. Its rows are not copied when it does: memory is mapped anew by the
-system, page by page, and a file grows where it is. A small one is made whole, at once.
+Announcing many rows costs an attacker nothing (a folder of 60,000 empty links). So a large matrix
+starts small and doubles. Rows are not copied when it grows: the system remaps the memory, and a
+file is extended in place. A small matrix is allocated at once.
 """
 
 from typing import Protocol
@@ -15,13 +15,13 @@ from datadefense.kernels.memory import GrowingMemory, empty_matrix
 from datadefense.kernels.spill import GrowingFile, Spill
 
 AT_ONCE = 1 << 28
-"""Bytes of a matrix that is made whole, and of the first part of a larger one."""
+"""Bytes up to which a matrix is allocated at once; also the first part of a larger one."""
 
 
 class Store(Protocol):
-    """What a matrix lies in: asked for more rows, it returns them all, the old with their content.
+    """Storage of a matrix: `grow` returns all rows, the old ones with their content.
 
-    What it returned before must be gone by then.
+    Nothing may still refer to the matrix that it returned before.
     """
 
     def grow(self, rows: int) -> Float[Tensor, "rows columns"]:
@@ -31,7 +31,7 @@ class Store(Protocol):
 class Rows:
     """A matrix to be filled row by row, of ``most`` rows at the most.
 
-    A view of it that is kept while it grows costs a copy, and does not follow it.
+    A view that is kept while the matrix grows causes a copy, and shows the old matrix.
     """
 
     __slots__ = ("_matrix", "_most", "_store")
@@ -50,7 +50,7 @@ class Rows:
         self._matrix: Tensor | None = self._store.grow(first)
 
     def row(self, place: int) -> Float[Tensor, " columns"]:
-        """Return a row, of any content where it is new; at most one behind the last one taken."""
+        """Return a row (new: of any content); ``place`` is at most one beyond the last row."""
         matrix = self._taken()
         if place == len(matrix) < self._most:
             rows = min(self._most, 2 * len(matrix))
@@ -70,7 +70,7 @@ class Rows:
 
 
 class _Whole:
-    """Memory that is made once."""
+    """Memory that is allocated once."""
 
     __slots__ = ("columns", "dtype")
 

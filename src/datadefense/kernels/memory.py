@@ -1,4 +1,4 @@
-"""Memory: of a matrix of updates, in huge pages; and the most that a process has held. Linux."""
+"""Memory for a matrix of updates, in huge pages; and the peak memory of a process. Linux only."""
 
 import ctypes
 import errno
@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 LARGE = 16 << 20
-"""Bytes from which on huge pages pay: a page fault for each 4 kB costs more than the copy."""
+"""Bytes from which huge pages are faster: a page fault for each 4 kB costs more than the copy."""
 
 
 def empty_matrix(rows: int, columns: int, dtype: torch.dtype) -> Float[Tensor, "rows columns"]:
@@ -24,7 +24,7 @@ def empty_matrix(rows: int, columns: int, dtype: torch.dtype) -> Float[Tensor, "
 
 
 class GrowingMemory:
-    """A matrix in memory that gets more rows without a copy of those that it has."""
+    """A matrix in memory that can get more rows without copying the old ones."""
 
     __slots__ = ("_columns", "_dtype", "_map")
 
@@ -37,7 +37,7 @@ class GrowingMemory:
         """Return a matrix of this many rows, the old ones first.
 
         Where a tensor over the old one is still alive, or the system cannot move memory, the old
-        rows are copied. No memory is an OSError, and the old rows are still there.
+        rows are copied. If there is no memory it raises OSError and keeps the old rows.
         """
         size = rows * self._columns * self._dtype.itemsize
         try:
@@ -55,7 +55,7 @@ class GrowingMemory:
 
 
 def _remapped(old: mmap.mmap | None, size: int) -> mmap.mmap:
-    """Return memory of this size that begins with what the old one holds."""
+    """Return memory of this size that begins with the content of the old one."""
     if old is not None:
         try:
             old.resize(size)
@@ -86,7 +86,7 @@ def madvise() -> Callable[[int, int, int], int]:
 
 
 def peak_memory_mb(process: int | str = "self") -> float | None:
-    """Return the peak of a process's resident memory; None where the system does not tell.
+    """Return the peak resident memory of a process; None where the system does not report it.
 
     >>> peak = peak_memory_mb()
     >>> peak is None or peak > 1

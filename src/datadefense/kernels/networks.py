@@ -21,12 +21,12 @@ from torch import Tensor
 from datadefense.kernels.workers import Part, for_each_part
 
 COLUMNS = 32_768
-"""Columns of a chunk, few enough that the rows at work stay in the cache of a core."""
+"""Columns of a chunk: few enough for its rows to stay in the cache of a core."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparator:
-    """Rows ``low`` and ``high``; which of its two results anything later reads."""
+    """Rows ``low`` and ``high``, and which of the two results is needed later."""
 
     low: int
     high: int
@@ -55,8 +55,9 @@ def sorting_network(size: int) -> tuple[Comparator, ...]:
 def selection_network(size: int, first: int, last: int) -> tuple[Comparator, ...]:
     """Return a network that brings the ranks ``first .. last - 1`` into those rows, in any order.
 
-    From the end backwards, a comparator goes if both its rows end in the same group (below, within
-    or above the wanted ranks) and nothing compares them later, or if nothing reads its results.
+    From the end backwards, a comparator is dropped if both its rows end in the same group (below,
+    within or above the wanted ranks) and nothing compares them later, or if nothing reads its
+    results.
     """
 
     def group(row: int) -> int:
@@ -144,7 +145,7 @@ def _run(network: Sequence[Comparator], rows: list[Tensor], free: list[Tensor]) 
 
 
 def mean_of_rows(rows: Sequence[Tensor], out: Tensor) -> None:
-    """Write the mean of ``rows`` to ``out``; shares are summed, so that the sum stays in range."""
+    """Write the mean of ``rows`` to ``out``; dividing before adding avoids overflow."""
     share = 1.0 / len(rows)
     torch.mul(rows[0], share, out=out)
     for row in rows[1:]:
@@ -152,7 +153,7 @@ def mean_of_rows(rows: Sequence[Tensor], out: Tensor) -> None:
 
 
 def trimmed_mean(updates: Float[Tensor, "clients dim"], trim: int) -> Float[Tensor, " dim"]:
-    """Return, in each column, the mean of what is left without the ``trim`` smallest and largest.
+    """Return the mean of each column without its ``trim`` smallest and ``trim`` largest values.
 
     With the greatest possible trim, (n - 1) // 2, this is the median; for an even n, the mean of
     the two values in the middle.

@@ -1,8 +1,8 @@
-"""Passes over a matrix of updates in parts, so that one that lies in a file need not be resident.
+"""Read a matrix of updates in parts, so that a matrix in a file need not be in memory as a whole.
 
-A matrix in memory is handed out as views of itself. One in a file (`kernels.spill`) is copied a
-part at a time, and the file let go again: the system may map megabytes around every value that is
-read, so that a few columns of many rows, read in place, can make all of the matrix resident.
+Of a matrix in memory the parts are views. Of a matrix in a file (`kernels.spill`) each part is
+copied and the file's pages are released: the system may map megabytes around every value that is
+read, so reading a few columns of many rows in place can make the whole matrix resident.
 """
 
 from collections.abc import Iterator
@@ -17,19 +17,19 @@ MOST_RESIDENT = 128_000_000
 AROUND = 4 << 20
 """Bytes that may be mapped around what is read of a row: a huge page at either end."""
 ALIGNED = 512
-"""Columns of a part are a multiple of this: a product taken in such parts has the bits of the whole
-one. Cut anywhere, it has not: BLAS sums the last few columns in another way."""
+"""Columns of a part are a multiple of this, so that a product computed in parts has the bits of the
+whole. With other widths it has not: BLAS sums the last few columns in another way."""
 LINE = 16
-"""Numbers in a line of the cache. Rows of a copy lie in their lines as those of the matrix do: on
-some processors BLAS takes aligned rows in another way, and their product has other bits."""
+"""Numbers in a cache line. Rows of a copy have the same alignment as those of the matrix: on some
+processors BLAS computes aligned rows in another way, which gives other bits."""
 
 
 def column_parts(
     updates: Float[Tensor, "clients dim"], stop: int, width: int
 ) -> Iterator[tuple[slice, Float[Tensor, "clients width"]]]:
-    """Yield the columns up to ``stop``, ``width`` at a time: which they are, and themselves.
+    """Yield the columns up to ``stop``, ``width`` at a time, with their position.
 
-    They are only to be read, and only until the next are asked for.
+    They must not be written, and are valid only until the next are asked for.
     """
     spilled = is_spilled(updates)
     held_width = max(width, _fitting(updates, width)) if spilled else max(1, stop)
@@ -56,7 +56,7 @@ def whole_columns(
 def last_columns(
     updates: Float[Tensor, "clients dim"], start: int
 ) -> Float[Tensor, "clients width"]:
-    """Return the columns from ``start`` on, a few."""
+    """Return the columns from ``start`` on; for a few columns."""
     columns = updates[:, start:]
     return _copied(columns, _scratch(columns, columns.shape[1])) if is_spilled(updates) else columns
 
@@ -73,12 +73,12 @@ def whole_rows(updates: Float[Tensor, "clients dim"]) -> Iterator[slice]:
 
 
 def _fitting(updates: Float[Tensor, "clients dim"], multiple: int) -> int:
-    """Return how many columns may be resident, a multiple of something."""
+    """Return how many columns may be resident, rounded down to a multiple."""
     return MOST_RESIDENT // (len(updates) * updates.element_size()) // multiple * multiple
 
 
 def _scratch(updates: Float[Tensor, "clients dim"], width: int) -> Float[Tensor, " size"]:
-    """Return memory for a copy of so many columns, wherever they lie in their lines."""
+    """Return memory for a copy of so many columns, whatever their alignment."""
     return updates.new_empty(len(updates) * (width + LINE) + LINE)
 
 

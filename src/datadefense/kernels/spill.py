@@ -1,8 +1,8 @@
 """A matrix of updates that does not fit in memory: a mapping of a temporary file.
 
-It is a tensor like any other, so every defense takes it. What a process has touched of a mapping is
-resident memory of its until it lets go of it, which `release` does; the content stays in the file,
-and in the system's cache while there is room. Linux only.
+It is an ordinary tensor, so every defense can use it. Mapped pages stay resident until `release`
+drops them; the content stays in the file, and in the system's cache while there is room. Linux
+only.
 """
 
 import ctypes
@@ -22,8 +22,8 @@ from torch import Tensor
 from datadefense.kernels.memory import empty_matrix, madvise
 
 OPEN_FILES = "/proc/self/fd/"
-"""Where Linux lists a process's open files: the only name that a nameless file has. Tensors keep
-the name of the file they map, so a tensor is known as ours by it."""
+"""Where Linux lists a process's open files: the only path to a file without a name. A tensor keeps
+the path of the file that it maps, so this prefix tells which tensors are ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class Spill:
     def empty(self, rows: int, columns: int, dtype: torch.dtype) -> Float[Tensor, "rows columns"]:
         """Return a matrix to be filled, in memory if it fits, else in a file.
 
-        The file never has a name, so nothing is left behind however the process ends; its place on
-        the disk is free again when the last tensor over it is gone. The place is taken before the
+        The file never has a name, so nothing is left behind however the process ends; its disk
+        space is free again when the last tensor over it is gone. The space is reserved before the
         matrix is used: a full disk is an error here, and not a signal that ends the process later.
-        (A file system that copies on write, as btrfs does, does not keep that promise.)
+        (Not on file systems that copy on write, such as btrfs.)
         """
         if rows * columns * dtype.itemsize <= self.above:
             return empty_matrix(rows, columns, dtype)
@@ -56,13 +56,13 @@ class Spill:
 
 
 class GrowingFile:
-    """A matrix in a file without a name, which gets more rows without a copy of those it has."""
+    """A matrix in a file without a name, which can get more rows without copying the old ones."""
 
     __slots__ = ("__weakref__", "_columns", "_dtype", "_file", "_size", "_spill")
 
     def __init__(self, spill: Spill, columns: int, dtype: torch.dtype) -> None:
         if not Path(OPEN_FILES).is_dir():
-            raise OSError(errno.ENOSYS, "spilling updates to a file needs Linux")
+            raise OSError(errno.ENOSYS, "spilling updates to a file needs Linux", str(spill.folder))
         self._spill = spill
         self._columns = columns
         self._dtype = dtype
@@ -72,7 +72,7 @@ class GrowingFile:
         weakref.finalize(self, os.close, self._file)
 
     def grow(self, rows: int) -> Float[Tensor, "rows columns"]:
-        """Return a matrix of this many rows, the old ones first; their place on disk is taken."""
+        """Return a matrix of this many rows, the old ones first; its disk space is reserved."""
         size = rows * self._columns * self._dtype.itemsize
         self._reserve(size)
         name = f"{OPEN_FILES}{self._file}"
@@ -103,9 +103,9 @@ def is_spilled(tensor: Tensor) -> bool:
 
 
 def release(tensor: Tensor) -> None:
-    """Let go of the resident memory of a matrix in a file, all of it, given it or a view of it.
+    """Drop all resident pages of a matrix in a file, given the matrix or a view of it.
 
-    Nothing is lost: who reads it again gets it from the file. Of any other tensor: do nothing.
+    Nothing is lost: a later read gets the content from the file. Other tensors are left alone.
     """
     if not is_spilled(tensor):
         return

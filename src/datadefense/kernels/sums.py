@@ -1,9 +1,9 @@
 """Sums along long rows: norms, dot products and weighted sums of updates.
 
 A float32 sum over ten million coordinates loses its last digits. Here the columns are cut into
-blocks of 512; a block is summed in float32 and the blocks in float64, which costs nothing and
-leaves an error of about 1e-9 (on rows whose rounding errors all have one sign, such as constant
-ones, up to 1e-6).
+blocks of 512; a block is summed in float32 and the blocks in float64. That takes no longer and has
+a relative error of about 1e-9 (up to 1e-6 where all rounding errors have the same sign, as in
+constant rows).
 """
 
 import torch
@@ -41,7 +41,7 @@ def add_weighted(
     weights: Float[Tensor, " clients"],
     updates: Float[Tensor, "clients dim"],
 ) -> Float[Tensor, " dim"]:
-    """Return base + sum_j weights_j updates_j (Eq. 2), the addition within the one pass."""
+    """Return base + sum_j weights_j updates_j (Eq. 2) in one pass over the matrix."""
     factors = weights.to(updates.dtype)
     return _joined(
         [torch.addmv(base[part], columns.T, factors) for part, columns in whole_columns(updates)]
@@ -97,7 +97,7 @@ def _joined(parts: list[Tensor]) -> Tensor:
 
 
 def _outside_range(squared: Float64[Tensor, " clients"]) -> list[int]:
-    """Rows whose float32 squares overflowed, or are so small that they may have vanished."""
+    """Return the rows whose float32 squares overflowed, or may have become 0 (underflow)."""
     return ((~squared.isfinite()) | (squared < TINY)).nonzero().flatten().tolist()
 
 

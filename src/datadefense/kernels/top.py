@@ -1,4 +1,4 @@
-"""The k entries of a vector that are greatest in size."""
+"""The k entries of a vector with the greatest absolute values."""
 
 import numpy as np
 import torch

@@ -1,10 +1,10 @@
-"""Work on parts of a matrix, shared out between threads that never wait for each other in between.
+"""Split work on a matrix into parts for threads that do not wait for each other after each step.
 
-Left to itself, torch divides every single operation among its threads, and they wait for each other
-after each, spinning. On a machine that is busy with something else one of them has no core, and the
-wait lasts until it has: a kernel of a thousand short operations then takes a thousand turns of the
-scheduler, seconds instead of milliseconds. So here a thread takes a part, does all of it with
-operations that are not divided, and takes the next. The bits are those of one thread.
+By default torch divides every operation among its threads, and they wait for each other after each
+one. On a busy machine a thread may have no core, and all wait until it gets one: a kernel of a
+thousand short operations then takes seconds instead of milliseconds. So here a thread takes a part
+of the matrix, does all operations on it alone, and takes the next part. The result has the same
+bits as with one thread.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,17 +20,17 @@ from datadefense.kernels.passes import column_parts
 from datadefense.kernels.spill import is_spilled
 
 MOST_WORKERS = 8
-"""Passes are bound by memory: more threads add scratch, not speed."""
+"""The speed of memory is the limit: more threads need more buffers and are not faster."""
 AHEAD = 4
-"""Parts, for each worker, that may be done before an earlier one is."""
+"""Parts per worker that may be finished before an earlier part is."""
 Part = tuple[slice, Float[Tensor, "clients width"]]
 T = TypeVar("T")
 
 
 def workers_for(updates: Float[Tensor, "clients dim"], parts: int) -> int:
-    """Return how many threads to use: torch's number of them, at most one a part.
+    """Return how many threads to use: as many as torch, at most one per part.
 
-    One for a matrix in a file, whose parts share one copy.
+    One for a matrix in a file, because its parts share one buffer.
     """
     return 1 if is_spilled(updates) else max(1, min(torch.get_num_threads(), parts, MOST_WORKERS))
 
@@ -38,8 +38,8 @@ def workers_for(updates: Float[Tensor, "clients dim"], parts: int) -> int:
 def share_out(work: Callable[[], None], workers: int) -> None:
     """Run ``work`` in this thread and ``workers - 1`` others, with torch's threads off in each.
 
-    A thread has its own number of threads in torch, and starts with what was last set. One that has
-    not had a core by the time that the work is done is not waited for.
+    Torch's number of threads is set per thread; a new thread starts with the last value set. A
+    thread that has not started by the time the work is done is not waited for.
     """
     if workers == 1:
         work()
@@ -72,7 +72,7 @@ def for_each_part(
     width: int,
     work: Callable[[Iterator[Part]], None],
 ) -> None:
-    """Share the columns up to ``stop`` out, ``width`` at a time: each thread gets an iterator.
+    """Split the columns up to ``stop`` into parts of ``width``; each thread gets an iterator.
 
     A part belongs to the thread that took it until it takes the next.
     """
@@ -98,7 +98,7 @@ def sum_over_parts(
 ) -> None:
     """Add ``measure(part, columns)`` of each part to ``total``, in the order of the columns.
 
-    What one thread raises, the others do not wait for.
+    If one thread raises, the others stop waiting.
     """
     due, failed, waiting = 0, False, dict[int, Tensor]()
     turn = Condition()

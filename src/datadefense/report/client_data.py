@@ -5,33 +5,23 @@ to the lightest, and at the end of either group those whom the gate turned away.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from datadefense.core.foreign import sanitize
+from datadefense.core.outcomes import ClientOutcome, Verdict
+from datadefense.core.reasons import Reason, pattern
 from datadefense.report.downsample import shown_rounds
-from datadefense.report.packing import pack_floats, pack_levels, pack_shorts
-from datadefense.runs.record_fields import reasons, rejected
+from datadefense.report.packing import pack_bits, pack_floats, pack_levels, pack_shorts
 from datadefense.simulation.rounds import RoundRecord
 
-HONEST, ATTACKS, REJECTED = 1, 2, 4
-"""What a place's kind is the sum of; 0 is a place where nobody was."""
+VERDICTS = tuple(Verdict)
+"""In the order of their numbers on the page, which begin with 1; 0 is a place where nobody was."""
 LONGEST = 80
 """Characters of a client's name that are shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Client:
-    """One client in one round; ``reason`` is why it lost weight or was turned away, if it was."""
-
-    name: str
-    kind: int
-    weight: float = math.nan
-    reason: str = ""
-    evidence: Mapping[str, float] = field(default_factory=dict)
 
 
 def client_data(records: Sequence[RoundRecord], most_places: int) -> dict[str, Any] | None:
@@ -41,81 +31,73 @@ def client_data(records: Sequence[RoundRecord], most_places: int) -> dict[str, A
         records: the rounds.
         most_places: how many places in all a page can hold; of longer runs not all rounds are in.
     """
-    width = max((_places(record) for record in records), default=0)
+    width = max((len(record.outcomes) for record in records), default=0)
     if not width:
         return None
     shown = shown_rounds(records, most_places // width)
-    names, texts = _Table(), _Table()
-    evidence = list(dict.fromkeys(name for record in shown for name in record.evidence))
+    names, codes, words = _Table(), _Table(), _Table()
+    evidence = dict.fromkeys(
+        name for record in shown for one in record.outcomes for name in one.evidence
+    )
     shape = (len(shown), width)
-    kinds, who, why = (np.zeros(shape, dtype=int) for _ in range(3))
-    weights = np.full(shape, math.nan)
+    verdicts, attacks, who, why, says = (np.zeros(shape, dtype=int) for _ in range(5))
+    weights, values, limits = (np.full(shape, math.nan) for _ in range(3))
     columns = {name: np.full(shape, math.nan) for name in evidence}
     for row, record in enumerate(shown):
+        attackers = set(map(str, record.attackers))
         for place, client in enumerate(people(record)):
-            kinds[row, place] = client.kind
-            who[row, place] = names.place(client.name)
-            why[row, place] = _reason_code(client, evidence, texts)
-            weights[row, place] = client.weight
+            verdicts[row, place] = 1 + VERDICTS.index(client.verdict)
+            attacks[row, place] = str(client.client) in attackers
+            who[row, place] = names.place(sanitize(str(client.client), LONGEST))
+            weights[row, place] = _number(client.weight)
             for name, value in client.evidence.items():
                 columns[name][row, place] = value
+            if (reason := client.reason) is not None:
+                why[row, place] = 1 + codes.place(reason.code)
+                says[row, place] = words.place(pattern(reason))
+                values[row, place], limits[row, place] = _numbers(reason)
     return {
         "rounds": [record.round for record in shown],
         "width": width,
         "names": names.texts,
         "name": pack_shorts(who),
-        "kind": pack_levels(kinds, 0, 254),
-        "weight": None if np.isnan(weights).all() else pack_floats(weights),
+        "verdicts": [str(verdict) for verdict in VERDICTS],
+        "verdict": pack_levels(verdicts, 0, 254),
+        "attacks": pack_bits(attacks),
+        "weight": _packed(weights),
         "evidence": {name: pack_floats(column) for name, column in columns.items()},
-        "reasons": texts.texts,
-        "reason": pack_shorts(why),
+        "codes": codes.texts,
+        "code": pack_shorts(why),
+        "patterns": words.texts,
+        "pattern": pack_shorts(says),
+        "value": _packed(values),
+        "limit": _packed(limits),
     }
 
 
-def people(record: RoundRecord) -> list[Client]:
+def people(record: RoundRecord) -> list[ClientOutcome]:
     """Return the clients of a round in the order of their places."""
     attackers = set(map(str, record.attackers))
-    why = reasons(record)
-    everybody: list[Client] = []
-    for place, client in enumerate(record.clients):
-        evidence = {name: _number(values[place]) for name, values in record.evidence.items()}
-        weight = _number(None if record.weights is None else record.weights[place])
-        kind = ATTACKS if str(client) in attackers else HONEST
-        everybody.append(Client(_name(client), kind, weight, why[place], evidence))
-    for name, reason in rejected(record):
-        kind = REJECTED + (ATTACKS if name in attackers else HONEST)
-        everybody.append(Client(_name(name), kind, reason=reason))
-    return sorted(everybody, key=_rank)
+
+    def rank(client: ClientOutcome) -> tuple[bool, bool, float]:
+        rejected = client.verdict is Verdict.REJECTED
+        return str(client.client) not in attackers, rejected, -(client.weight or 0.0)
+
+    return sorted(record.outcomes, key=rank)
 
 
-def _places(record: RoundRecord) -> int:
-    return len(record.clients) + len(rejected(record))
+def _packed(values: NDArray[np.float64]) -> str | None:
+    """Return numbers as a page unpacks them; None if there is not one."""
+    return None if np.isnan(values).all() else pack_floats(values)
 
 
 def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _rank(client: Client) -> tuple[bool, bool, float]:
-    weight = 0.0 if math.isnan(client.weight) else -client.weight
-    return not client.kind & ATTACKS, bool(client.kind & REJECTED), weight
-
-
-def _name(client: object) -> str:
-    return sanitize(str(client), LONGEST)
-
-
-def _reason_code(client: Client, evidence: Sequence[str], texts: "_Table") -> int:
-    """Return 0 for none, the number of the evidence that the reason repeats, or that of a text.
-
-    DataDefense's reasons are the name of a fault and its value, which the page has already.
-    """
-    if not client.reason:
-        return 0
-    name, _, value = client.reason.partition(" ")
-    if name in client.evidence and f"{client.evidence[name]:.3g}" == value:
-        return 1 + evidence.index(name)
-    return 1 + len(evidence) + texts.place(client.reason)
+def _numbers(reason: Reason) -> tuple[float, float]:
+    """Return the numbers that go into the words of a reason; none where it has its own text."""
+    return (math.nan, math.nan) if reason.text else (_number(reason.value), _number(reason.limit))
 
 
 class _Table:

@@ -1,4 +1,7 @@
-"""What a page needs of the detector: gamma of each example by round, the marks, and the set."""
+"""What a page needs of the detector: suspicion of each example by round, the marks, and the set.
+
+On the page the suspicion is called gamma, as in the paper.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +14,7 @@ from datadefense.defense_sets.folder import CLEAN, POISONED
 from datadefense.defense_sets.preview import Shown
 from datadefense.report.downsample import shown_rounds
 from datadefense.report.packing import pack_bits, pack_levels, rounded
-from datadefense.runs.record_fields import numbers
+from datadefense.runs.ground_truth import is_poisoned
 from datadefense.simulation.rounds import RoundRecord
 
 TRUTHS: Mapping[str, int] = {CLEAN: 1, POISONED: 2}
@@ -26,7 +29,7 @@ def detector_data(
     most_values: int,
     pictures: list[str],
 ) -> dict[str, Any] | None:
-    """Return gamma and marks as plain values, or None where no round has any.
+    """Return suspicion and marks as plain values, or None where no round has any.
 
     Args:
         records: the rounds.
@@ -34,15 +37,16 @@ def detector_data(
         most_values: how many values of gamma in all a page can hold.
         pictures: those of the page so far; new ones are added, each once.
     """
-    judged = [record for record in records if numbers(record, "gamma")]
+    judged = [record for record in records if has_opinion(record)]
     if not judged:
         return None
-    count = max(len(numbers(record, "gamma")) for record in judged)
-    if gallery is not None and len(gallery) != count:
+    ids = _ids(judged, gallery)
+    count = len(ids)
+    if gallery is not None and [one.id for one in gallery] != ids:
         gallery = None
     shown = shown_rounds(judged, most_values // count)
-    scores = np.stack([_scores(record, count) for record in shown])
-    marks = np.stack([_marks(record, count) for record in judged])
+    scores = np.stack([_scores(record, ids) for record in shown])
+    marks = np.stack([_marks(record, ids) for record in judged])
     last = {record.round: row for row, record in enumerate(judged)}
     low, high = min(0.0, _least(scores)), max(1.0, -_least(-scores))
     return {
@@ -52,7 +56,7 @@ def detector_data(
         "high": high,
         "gamma": pack_levels(scores, low, high),
         "marked": pack_bits(marks[[last[record.round] for record in shown]]),
-        "final": rounded(_scores(judged[-1], count)),
+        "final": rounded(_scores(judged[-1], ids)),
         "share": [round(100 * float(share)) for share in marks.mean(0)],
         "examples": None if gallery is None else _examples(gallery, pictures),
         "bands": {
@@ -67,7 +71,7 @@ def parts(gallery: Sequence[Shown] | None, count: int) -> dict[str, NDArray[np.b
     if gallery is None:
         return {"all": np.ones(count, dtype=bool)}
     known = np.array([one.known_clean for one in gallery])
-    poisoned = np.array([one.provenance == POISONED for one in gallery])
+    poisoned = np.array([is_poisoned(one.provenance) for one in gallery])
     found = {
         "poisoned": poisoned,
         "others": ~known & ~poisoned,
@@ -84,17 +88,28 @@ def bands(scores: NDArray[np.float64]) -> list[list[float]]:
     return [[float(value) for value in line] for line in lines]
 
 
-def _scores(record: RoundRecord, count: int) -> NDArray[np.float64]:
-    row = np.full(count, math.nan)
-    gamma = np.asarray(numbers(record, "gamma"), dtype=float)
-    row[: len(gamma)] = np.where(np.isfinite(gamma), gamma, math.nan)
-    return row
+def has_opinion(record: RoundRecord) -> bool:
+    """Say whether a detector has judged any example in a round."""
+    return record.detector is not None and bool(record.detector.suspicion)
 
 
-def _marks(record: RoundRecord, count: int) -> NDArray[np.bool_]:
-    row = np.zeros(count, dtype=bool)
-    row[[int(place) for place in numbers(record, "marked") if 0 <= place < count]] = True
-    return row
+def _ids(records: Sequence[RoundRecord], gallery: Sequence[Shown] | None) -> list[str]:
+    """Return the examples that were judged: in the order of the gallery, if it has all of them."""
+    opinions = [record.detector.suspicion for record in records if record.detector is not None]
+    judged = list(dict.fromkeys(one for opinion in opinions for one in opinion))
+    known = [one.id for one in gallery or ()]
+    return known if set(judged) <= set(known) else judged
+
+
+def _scores(record: RoundRecord, ids: Sequence[str]) -> NDArray[np.float64]:
+    said = {} if record.detector is None else record.detector.suspicion
+    row = np.array([said.get(one) for one in ids], dtype=float)
+    return np.where(np.isfinite(row), row, math.nan)
+
+
+def _marks(record: RoundRecord, ids: Sequence[str]) -> NDArray[np.bool_]:
+    marked = set() if record.detector is None else set(record.detector.marked)
+    return np.array([one in marked for one in ids], dtype=bool)
 
 
 def _least(scores: NDArray[np.float64]) -> float:

@@ -10,9 +10,9 @@ from datadefense.report.conclusion import outcome, overall, verdict
 from datadefense.report.detector_data import detector_data
 from datadefense.report.packing import rounded
 from datadefense.report.reader import StoredRun
-from datadefense.runs.record_fields import numbers
 from datadefense.runs.tables import HEADINGS, row
 from datadefense.simulation.rounds import RoundRecord
+from datadefense.simulation.scores import SCORES, Score
 
 MOST_PLACES, MOST_GAMMA = 60_000, 1_000_000
 """Clients times rounds, and examples times rounds, that a page can hold of all its runs."""
@@ -31,11 +31,24 @@ def page_data(runs: Sequence[StoredRun]) -> dict[str, Any]:
     names = labels(runs)
     return {
         "headings": list(HEADINGS),
+        "scores": [_score(score) for score in reversed(SCORES)],
         "overall": overall(names, [outcome(run.figures) for run in runs]),
         "runs": [
             _run(run, name, len(runs), pictures) for run, name in zip(runs, names, strict=True)
         ],
         "pictures": pictures,
+    }
+
+
+def _score(score: Score) -> dict[str, Any]:
+    """Return what a chart of a score has to know."""
+    return {
+        "name": score.name,
+        "id": score.label.lower(),
+        "title": score.title,
+        "unit": score.unit,
+        "range": list(score.range),
+        "floor": score.floor,
     }
 
 
@@ -83,8 +96,10 @@ def _run(run: StoredRun, label: str, runs: int, pictures: list[str]) -> dict[str
         "config": run.config,
         "rounds": [record.round for record in records],
         "attacked": [record.round for record in records if record.attackers],
-        "ma": rounded(record.ma_percent for record in records),
-        "asr": rounded(record.asr_percent for record in records),
+        "scores": {
+            score.name: rounded(record.scores.get(score.name) for record in records)
+            for score in SCORES
+        },
         "seconds": {
             part: rounded(record.seconds.get(part) for record in records)
             for part in ("training", "attack", "defense", "evaluation")
@@ -104,15 +119,8 @@ def _cells(run: StoredRun, label: str) -> list[str]:
 
 def theta(records: Sequence[RoundRecord]) -> dict[str, list[float | None]]:
     """Return how much each piece of evidence counted by round, where a defense learns that."""
-    learned = next((record for record in records if numbers(record, "theta")), None)
-    if learned is None:
-        return {}
-    rows = [numbers(record, "theta") for record in records]
-    names = list(learned.evidence)[-len(numbers(learned, "theta")) :]
-    return {
-        name: rounded(row[place] if place < len(row) else None for row in rows)
-        for place, name in enumerate(names)
-    }
+    names = dict.fromkeys(name for record in records for name in record.theta)
+    return {name: rounded(record.theta.get(name) for record in records) for name in names}
 
 
 def events(records: Sequence[RoundRecord]) -> list[tuple[int, str]]:

@@ -12,9 +12,9 @@ from typing import Any
 from datadefense.core.foreign import message
 from datadefense.core.json_file import built, read_json
 from datadefense.core.round_files import FileError
-from datadefense.defense_sets.folder import POISONED
 from datadefense.defense_sets.preview import Shown, read_gallery
 from datadefense.report.conclusion import Figures
+from datadefense.report.detector_data import has_opinion
 from datadefense.runs.baseline import Floor, cached_floor, read_floor
 from datadefense.runs.config import flat_settings, read_toml
 from datadefense.runs.files import (
@@ -25,7 +25,7 @@ from datadefense.runs.files import (
     SUMMARY,
     rounds_so_far,
 )
-from datadefense.runs.record_fields import numbers
+from datadefense.runs.ground_truth import poisoned_ids
 from datadefense.runs.summary import Summary, success_rates, summarise
 from datadefense.simulation.rounds import RoundRecord
 
@@ -60,7 +60,7 @@ def read_run(folder: Path) -> StoredRun:
     records, notes = _records(folder)
     config, choices = _config(folder, notes)
     gallery = read_gallery(folder / GALLERY)
-    if gallery is None and any(numbers(record, "gamma") for record in records):
+    if gallery is None and any(map(has_opinion, records)):
         notes.append(
             f"There is no readable {GALLERY} in the folder: what the examples look like, and which "
             "of them are known clean or poisoned, cannot be shown."
@@ -140,7 +140,7 @@ def _computed_figures(
     gallery: Sequence[Shown],
 ) -> Figures | None:
     """Return the figures as the rounds tell them; without the floor where that is not known."""
-    poisoned = {place for place, one in enumerate(gallery) if one.provenance == POISONED}
+    poisoned = poisoned_ids((one.id, one.provenance) for one in gallery)
     if not success_rates(records) or all(record.ma_percent is None for record in records):
         return None
     try:

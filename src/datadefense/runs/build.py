@@ -12,6 +12,7 @@ from torch import Tensor
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.examples import Examples
 from datadefense.core.features import penultimate
+from datadefense.core.needs import Need
 from datadefense.core.predictor import Layout, predictor
 from datadefense.core.rng import derive_seed, generator
 from datadefense.core.server import Server
@@ -22,7 +23,6 @@ from datadefense.data.partition import by_user, dirichlet, iid
 from datadefense.defense_sets.folder import CLEAN, POISONED
 from datadefense.defense_sets.pinning import folder_set
 from datadefense.defense_sets.suggested_poison import SUGGESTED, with_suggested_poison
-from datadefense.defenses.fltrust import FlTrust
 from datadefense.runs.config import Experiment
 from datadefense.runs.warm_start import Report, warm_start
 from datadefense.simulation.federation import Federation
@@ -113,10 +113,11 @@ def _folder_set(experiment: Experiment, data: TaskData) -> Callable[[Encode], De
     brought = folder_set(
         Path(server.folder), server.digest, data, experiment.name_of("task"), experiment.seed
     )
-    if isinstance(experiment.defense, FlTrust) and not bool(brought.source.known_clean.any()):
+    needed = Need.CLEAN_EXAMPLES in experiment.defense.needs
+    if needed and not bool(brought.source.known_clean.any()):
         raise DataError(
-            f"{server.folder} cannot be used: {FlTrust.name} learns from known clean examples, "
-            "and none is marked"
+            f"{server.folder}: {experiment.name_of('defense')} needs clean examples, and none is "
+            "marked as known clean"
         )
     return brought.defense_set
 

@@ -16,6 +16,7 @@ import tomli_w
 from datadefense import attacks, defenses, schedules, tasks
 from datadefense.attacks.base import Attack
 from datadefense.core.defense import Defense
+from datadefense.core.prototype import USUAL
 from datadefense.core.registry import Registry
 from datadefense.core.settings import SettingsError, build, setting_names, suggest
 from datadefense.defense_sets.pinning import digest, read_pinned
@@ -31,6 +32,8 @@ ENGINE = 1
 
 Raise it when these begin to give other figures: stored runs are then run again.
 """
+NO_DEFAULT = object()
+"""Equal to no value."""
 NONE = "none"
 """Name of the attack where nobody attacks."""
 PLUGINS: Mapping[str, Registry[Any]] = {
@@ -78,6 +81,8 @@ class Experiment:
     def name_of(self, part: str) -> str:
         """Return the name of a plug-in: of the task, attack, schedule or defense."""
         plugin = getattr(self, part)
+        if part == "defense":
+            return defenses.name_of(plugin)
         return NONE if plugin is None else PLUGINS[part].name_of(plugin)
 
     @property
@@ -104,8 +109,7 @@ class Experiment:
         """Return what differs from the defaults of the parts, which is all that need be stored."""
         found: dict[str, Any] = {}
         for part in ORDER:
-            plugin = getattr(self, part)
-            values = _changes(plugin)
+            values = _changes(getattr(self, part))
             if part in PLUGINS:
                 values = {"name": self.name_of(part), **values}
             if values:
@@ -158,20 +162,37 @@ def pinned(experiment: Experiment) -> Experiment:
 
 def _changes(part: Any) -> dict[str, Any]:
     """Return the settings of a part that are not the defaults of its class."""
+    now, plain = settings_of(part), default_settings(part)
+    return {name: value for name, value in now.items() if value != plain.get(name, NO_DEFAULT)}
+
+
+def settings_of(part: Any) -> dict[str, Any]:
+    """Return the settings of a part by name; those of a composed defense are ``part.name``."""
+    if isinstance(part, Defense):
+        return defenses.settings_of(part)
     if not dataclasses.is_dataclass(part):
         return {}
     hints = get_type_hints(type(part))
     found: dict[str, Any] = {}
     for setting in dataclasses.fields(part):
-        value = getattr(part, setting.name)
-        if hints[setting.name] is float and type(value) is int:
-            value = float(value)
-        if setting.init and value != _default(setting):
-            found[setting.name] = value
+        if setting.init:
+            value = getattr(part, setting.name)
+            whole = hints[setting.name] is float and type(value) is int
+            found[setting.name] = float(value) if whole else value
     return found
 
 
+def default_settings(part: Any) -> dict[str, Any]:
+    """Return the settings that a part has where nothing is said."""
+    if isinstance(part, Defense):
+        return defenses.settings_of(defenses.create(defenses.name_of(part)))
+    fields = dataclasses.fields(part) if dataclasses.is_dataclass(part) else ()
+    return {setting.name: _default(setting) for setting in fields if setting.init}
+
+
 def _default(setting: "dataclasses.Field[Any]") -> Any:
+    if USUAL in setting.metadata:
+        return setting.metadata[USUAL]
     if setting.default_factory is not dataclasses.MISSING:
         return setting.default_factory()
     return setting.default
@@ -184,12 +205,8 @@ def document_of(experiment: Experiment) -> dict[str, Any]:
         section: dict[str, Any] = {}
         if part in PLUGINS:
             section["name"] = experiment.name_of(part)
-        value = getattr(experiment, part)
-        if dataclasses.is_dataclass(value):
-            for setting in dataclasses.fields(value):
-                if setting.init:
-                    found = getattr(value, setting.name)
-                    section[setting.name] = NONE if found is None else found
+        for name, found in settings_of(getattr(experiment, part)).items():
+            section[name] = NONE if found is None else found
         document[part] = section
     return document
 
@@ -260,20 +277,28 @@ def experiment_of(document: Mapping[str, Any]) -> Experiment:
         if named == NONE and part == "attack":
             parts[part] = None
         elif named is not None:
-            parts[part] = build_part(PLUGINS[part].find(str(named)), section, part, str(named))
+            parts[part] = build_plugin(part, str(named), section)
         elif section:
             raise SettingsError(f"[{part}] has settings but no name")
     return Experiment(**parts, seed=seed, scale=scale)
 
 
+def build_plugin(part: str, name: str, values: Mapping[str, Any]) -> Any:
+    """Make a plug-in of its name and settings; a defense may be composed."""
+    if part != "defense":
+        return build_part(PLUGINS[part].find(name), values, part, name)
+    with named_errors(list(defenses.settings_of(defenses.create(name))), part):
+        return defenses.create(name, values)
+
+
 def build_part(cls: type[Any], values: Mapping[str, Any], part: str, name: str = "") -> Any:
     """Make a part of its settings; an error says which part it is about."""
-    with named_errors(cls, part):
+    with named_errors(setting_names(cls), part):
         return build(cls, values, f"{part} {name}".strip())
 
 
 @contextmanager
-def named_errors(cls: type[Any], part: str) -> Iterator[None]:
+def named_errors(names: Sequence[str], part: str) -> Iterator[None]:
     """Name the part in an error about its settings: ``attack.epochs must be >= 1, got 0``."""
     try:
         yield
@@ -281,5 +306,5 @@ def named_errors(cls: type[Any], part: str) -> Iterator[None]:
         first = str(error).partition(" ")[0]
         if first == part or first.startswith(f"{part}."):
             raise
-        mark = "." if first in setting_names(cls) else ": "
+        mark = "." if first in names else ": "
         raise SettingsError(f"{part}{mark}{error}") from error

@@ -4,7 +4,14 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from datadefense.core.settings import SettingsError, check_choice, check_float, parse, setting_names
+from datadefense.core.settings import (
+    SettingsError,
+    check_choice,
+    check_float,
+    setting_names,
+    suggest,
+)
+from datadefense.defenses import create
 from datadefense.runs.config import (
     NONE,
     ORDER,
@@ -12,7 +19,8 @@ from datadefense.runs.config import (
     PLUGINS,
     Experiment,
     build_part,
-    named_errors,
+    build_plugin,
+    settings_of,
 )
 from datadefense.runs.setting_keys import place
 from datadefense.schedules.fixed_pool import FixedPool
@@ -35,14 +43,21 @@ def configure(task: str, scale: str, changes: Mapping[str, str]) -> Experiment:
     seed = left.pop("seed", "0")
     if (share := left.pop("malicious", None)) is not None:
         _choose_pool(share, chosen, changes)
-    classes: dict[str, type[Any]] = dict(PLAIN)
+    unused = ("attack", "schedule") if chosen["attack"] == NONE else ()
+    if unused and (said := [key for key in ("malicious", "schedule") if key in changes]):
+        raise SettingsError(f"{said[0]} does not apply: nobody attacks")
+    names = {part: setting_names(cls) for part, cls in PLAIN.items()}
     for part, name in chosen.items():
-        if not (part == "attack" and name == NONE):
-            classes[part] = PLUGINS[part].find(name)
-    presets = classes["task"].presets
+        if part == "defense":
+            names[part] = list(settings_of(create(name)))
+        elif part not in unused:
+            names[part] = setting_names(PLUGINS[part].find(name))
+    presets = PLUGINS["task"].find(task).presets
     check_choice("scale", scale, presets)
-    parts = {part: _preset(cls, presets[scale].get(part, {})) for part, cls in classes.items()}
-    placed = _placed(left, classes, chosen)
+    parts = {
+        part: _preset(part, known, presets[scale].get(part, {})) for part, known in names.items()
+    }
+    placed = _placed(left, names, chosen)
     if share is not None:
         if "share" in placed.get("schedule", {}):
             raise SettingsError("malicious is the schedule's share: give one of them")
@@ -50,9 +65,10 @@ def configure(task: str, scale: str, changes: Mapping[str, str]) -> Experiment:
     for part, texts in placed.items():
         parts[part] |= texts
     built: dict[str, Any] = {
-        part: build_part(classes[part], parts[part], part, chosen.get(part, ""))
-        for part in ORDER
-        if part in classes
+        part: build_part(PLAIN[part], values, part)
+        if part in PLAIN
+        else build_plugin(part, chosen[part], values)
+        for part, values in parts.items()
     }
     return Experiment(**built, seed=_whole(seed), scale=scale)  # type: ignore[arg-type]
 
@@ -61,20 +77,28 @@ def change(experiment: Experiment, changes: Mapping[str, str]) -> Experiment:
     """Return an experiment with some settings changed; the plug-ins stay what they are."""
     left = dict(changes)
     seed = _whole(left.pop("seed", str(experiment.seed)))
-    classes: dict[str, type[Any]] = {
-        part: type(value) for part in ORDER if (value := getattr(experiment, part)) is not None
+    names = {
+        part: list(settings_of(value))
+        for part in ORDER
+        if (value := getattr(experiment, part)) is not None
     }
     chosen = {part: experiment.name_of(part) for part in PLUGINS}
     if named := [part for part in (*PLUGINS, "malicious") if part in left]:
         raise SettingsError(
             f"{named[0]} is in the configuration file: change it there, or give --task"
         )
-    changed: dict[str, Any] = {}
-    for part, given in _placed(left, classes, chosen).items():
-        with named_errors(classes[part], part):
-            values = parse(classes[part], given)
-            changed[part] = dataclasses.replace(getattr(experiment, part), **values)
+    changed = {
+        part: _changed(part, chosen.get(part), getattr(experiment, part), given)
+        for part, given in _placed(left, names, chosen).items()
+    }
     return dataclasses.replace(experiment, seed=seed, **changed)
+
+
+def _changed(part: str, name: str | None, old: Any, given: Mapping[str, str]) -> Any:
+    settings = {**settings_of(old), **given}
+    if name is None:
+        return build_part(PLAIN[part], settings, part)
+    return build_plugin(part, name, settings)
 
 
 def _choose_pool(share: str, chosen: dict[str, str], changes: Mapping[str, str]) -> None:
@@ -97,20 +121,28 @@ def _whole(text: str) -> int:
         raise SettingsError(f"seed must be an integer, got {text!r}") from error
 
 
-def _preset(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a task presets of the settings that a part has."""
-    names = setting_names(cls)
+def _preset(part: str, names: list[str], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a task presets of the settings that a part has.
+
+    What it presets for an attack or a schedule is for those that have the setting; of any other
+    part it must be a setting.
+    """
+    fixed = part in PLAIN or part == "task"
+    if fixed and (unknown := [name for name in values if name not in names]):
+        raise SettingsError(
+            f"the task presets {part}.{unknown[0]}, which is no setting{suggest(unknown[0], names)}"
+        )
     return {name: value for name, value in values.items() if name in names}
 
 
 def _placed(
-    changes: Mapping[str, str], classes: Mapping[str, type[Any]], chosen: Mapping[str, str]
+    changes: Mapping[str, str], names: Mapping[str, list[str]], chosen: Mapping[str, str]
 ) -> dict[str, dict[str, str]]:
     """Return texts by part and setting; two keys that name the same setting are an error."""
     placed: dict[str, dict[str, str]] = {}
     keys: dict[tuple[str, str], str] = {}
     for key, text in changes.items():
-        part, name = place(key, classes, chosen)
+        part, name = place(key, names, chosen)
         if (before := keys.setdefault((part, name), key)) != key:
             raise SettingsError(f"{before} and {key} are the same setting: give one of them")
         placed.setdefault(part, {})[name] = text

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from datadefense.core.foreign import shown
-from datadefense.core.json_file import built, read_lines
+from datadefense.core.json_file import read_lines
 from datadefense.core.round_files import FileError
 from datadefense.core.storage import locked
+from datadefense.defense_sets.preview import read_gallery
+from datadefense.runs.round_lines import read_round
 from datadefense.simulation.rounds import RoundRecord
 
 CONFIG, ROUNDS, SUMMARY = "config.toml", "rounds.jsonl", "summary.json"
@@ -62,19 +63,6 @@ def rounds_so_far(folder: Path) -> tuple[list[RoundRecord], bool]:
 
     Any other line that is not a round raises `FileError`.
     """
-    return read_lines(folder / ROUNDS, "a round", _record, take_unended=True)
-
-
-def _record(values: Any) -> RoundRecord:
-    """Return the round that a line holds; ValueError if it holds none."""
-    record = built(RoundRecord, values)
-    columns = dict(record.evidence)
-    if record.weights is not None:
-        columns["weights"] = record.weights
-    for name, column in columns.items():
-        if len(column) != len(record.clients):
-            raise ValueError(
-                f"{shown(name, 60)} has {len(column)} values, expected one for each of "
-                f"{len(record.clients)} clients"
-            )
-    return record
+    ids = [one.id for one in read_gallery(folder / GALLERY) or ()]
+    build = partial(read_round, examples=ids)
+    return read_lines(folder / ROUNDS, "a round", build, take_unended=True)

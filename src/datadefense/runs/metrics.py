@@ -1,41 +1,75 @@
-"""Figures of a round: what a tracker is told of it and what a table has of it."""
+"""Metrics of a round: what a tracker is told of it and what an exported table has of it.
 
-from datadefense.runs.record_fields import rejected
+One entry each: a score of the model (add those to `datadefense.simulation.scores`), or something
+that a `RoundRecord` tells (add those here).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from datadefense.core.outcomes import Verdict
 from datadefense.simulation.rounds import RoundRecord
+from datadefense.simulation.scores import SCORES
 
 PARTS = ("training", "attack", "defense", "evaluation")
 """Parts of a round whose seconds are known."""
-NAMES = (
-    "ma_percent",
-    "asr_percent",
-    "clients",
-    "attackers",
-    "attackers_weight",
-    "excluded",
-    "rejected",
-    *(f"seconds_{part}" for part in PARTS),
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number of a round.
+
+    Args:
+        name: of its column and in a tracker.
+        of: how it is told from a round; None where that round has none.
+    """
+
+    name: str
+    of: Callable[[RoundRecord], float | None]
+
+
+def attackers_weight(record: RoundRecord) -> float | None:
+    """Return the weight of all attackers together; None for a rule without weights."""
+    if record.weights is None:
+        return None
+    weights = record.known_weights()
+    return sum(weights.get(one, 0.0) for one in record.attackers)
+
+
+def excluded(record: RoundRecord) -> int | None:
+    """Return how many clients have weight 0; None for a rule without weights."""
+    return None if record.weights is None else sum(weight == 0 for weight in record.weights)
+
+
+def _score(name: str, record: RoundRecord) -> float | None:
+    return record.scores.get(name)
+
+
+def _seconds(part: str, record: RoundRecord) -> float | None:
+    return record.seconds.get(part)
+
+
+METRICS: tuple[Metric, ...] = (
+    *(Metric(score.name, partial(_score, score.name)) for score in SCORES),
+    Metric("clients", lambda record: len(record.clients)),
+    Metric("attackers", lambda record: len(record.attackers)),
+    Metric("attackers_weight", attackers_weight),
+    Metric("excluded", excluded),
+    Metric("rejected", lambda record: record.count(Verdict.REJECTED)),
+    *(Metric(f"seconds_{part}", partial(_seconds, part)) for part in PARTS),
 )
-"""The figures, in the order of a table's columns."""
+"""The metrics, in the order of a table's columns."""
+NAMES = tuple(metric.name for metric in METRICS)
 
 
 def figures_of(record: RoundRecord) -> dict[str, float]:
-    """Return the figures that a round has; one that was not evaluated has no scores.
+    """Return the metrics that a round has; one that was not evaluated has no scores."""
+    found = {metric.name: metric.of(record) for metric in METRICS}
+    return {name: value for name, value in found.items() if value is not None}
 
-    ``attackers_weight`` is the weight of all attackers together (one that was rejected has none),
-    ``excluded`` the clients with weight 0; a rule without weights has neither.
-    """
-    figures: dict[str, float] = {
-        "clients": len(record.clients),
-        "attackers": len(record.attackers),
-        "rejected": len(rejected(record)),
-    }
-    if record.ma_percent is not None:
-        figures["ma_percent"] = record.ma_percent
-    if record.asr_percent is not None:
-        figures["asr_percent"] = record.asr_percent
-    if record.weights is not None:
-        weights = record.known_weights()
-        figures["attackers_weight"] = sum(weights.get(one, 0.0) for one in record.attackers)
-        figures["excluded"] = sum(weight == 0 for weight in record.weights)
-    figures |= {f"seconds_{part}": record.seconds[part] for part in PARTS if part in record.seconds}
-    return figures
+
+def scores_in_words(record: RoundRecord) -> list[str]:
+    """Return the scores of a round as a terminal shows them: ``MA 91.2 %``."""
+    known = [(score, record.scores.get(score.name)) for score in SCORES]
+    return [score.in_words(value) for score, value in known if value is not None]

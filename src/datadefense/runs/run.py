@@ -20,7 +20,6 @@ from datadefense.core.json_file import to_json
 from datadefense.core.round_files import FileError
 from datadefense.core.server import Server
 from datadefense.core.storage import StateError, load_state, save_state, write_text
-from datadefense.defense_sets.folder import POISONED
 from datadefense.defense_sets.preview import gallery_of, write_gallery
 from datadefense.defenses import FedAvg
 from datadefense.runs.baseline import Floor, cached_floor, read_floor, write_floor
@@ -38,6 +37,8 @@ from datadefense.runs.files import (
     hold_new,
     read_rounds,
 )
+from datadefense.runs.ground_truth import poisoned_ids
+from datadefense.runs.round_lines import round_line
 from datadefense.runs.summary import Summary, success_rates, summarise, tail_mean
 from datadefense.runs.warm_start import Report
 from datadefense.schedules.never import Never
@@ -95,10 +96,10 @@ class Run:
         ):
             self.records.append(record)
             self.progress = progress
-            if "gamma" in record.report:
+            if record.detector is not None:
                 self._keep_gallery()
             with self._storing(), (self.folder / ROUNDS).open("a", encoding="utf-8") as lines:
-                lines.write(to_json(dataclasses.asdict(record)) + "\n")
+                lines.write(round_line(record))
                 lines.flush()
                 os.fsync(lines.fileno())
             if record.round % experiment.evaluation.checkpoint_every == 0 or self.done:
@@ -162,11 +163,12 @@ class Run:
             with self._storing():
                 write_gallery(path, gallery_of(owned, self.federation.vocabulary))
 
-    def poisoned(self) -> set[int]:
+    def poisoned(self) -> frozenset[str]:
         """Return which examples of the defense set are poisoned, which no defense is told."""
         owned = self.server.defense_set
-        places = () if owned is None else owned.provenance
-        return {place for place, origin in enumerate(places) if origin == POISONED}
+        if owned is None:
+            return frozenset()
+        return poisoned_ids(zip(owned.ids, owned.provenance, strict=True))
 
     def floor(self, pool: Workers) -> Floor:
         """Return what fedavg scores when nobody attacks: same rounds, same seed."""
@@ -257,6 +259,5 @@ def _restored(
     records = [record for record in read_rounds(folder) if record.round <= progress.round]
     if [record.round for record in records] != list(range(1, progress.round + 1)):
         raise FileError(f"{folder / ROUNDS} lacks rounds that the checkpoint has seen")
-    text = "".join(to_json(dataclasses.asdict(record)) + "\n" for record in records)
-    write_text(folder / ROUNDS, text)
+    write_text(folder / ROUNDS, "".join(map(round_line, records)))
     return Run(experiment, folder, federation, defense, server, progress, held.pop_all(), records)

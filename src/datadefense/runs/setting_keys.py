@@ -2,7 +2,6 @@
 
 import difflib
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from datadefense.core.settings import SettingsError, setting_names, suggest
 from datadefense.runs.config import ORDER, PLUGINS
@@ -24,24 +23,24 @@ OTHER_WORDS = {
 """Words that a setting had before, where its name today is not near."""
 
 
-def place(key: str, classes: Mapping[str, type[Any]], chosen: Mapping[str, str]) -> tuple[str, str]:
+def place(key: str, names: Mapping[str, list[str]], chosen: Mapping[str, str]) -> tuple[str, str]:
     """Return the part and the setting that a key names.
 
     Args:
         key: ``part.setting``, or only ``setting`` where a single part has it.
-        classes: the class of each part.
+        names: the settings of each part.
         chosen: the name of each plug-in.
     """
     part, dot, name = key.partition(".")
     if dot and part in ORDER:
-        if part not in classes:
+        if part not in names:
             raise SettingsError(f"{key} does not apply: nobody attacks")
-        if name not in (names := setting_names(classes[part])):
+        if name not in names[part] and not _of_one_part(name, names[part]):
             words = f"{part} {chosen[part]}" if part in chosen else part
-            hint = _whose(part, name) or suggest(name, names)
+            hint = _whose(part, name) or suggest(name, names[part])
             raise SettingsError(f"{words} has no setting {name!r}{hint}")
         return part, name
-    having = [part for part, cls in classes.items() if key in setting_names(cls)]
+    having = [part for part, known in names.items() if key in known]
     if len(having) == 1:
         return having[0], key
     if having:
@@ -49,10 +48,17 @@ def place(key: str, classes: Mapping[str, type[Any]], chosen: Mapping[str, str])
         raise SettingsError(f"{key!r} is a setting of several parts: say {ways}")
     for part, name in chosen.items():
         if others := _whose(part, key):
+            if part not in names:
+                raise SettingsError(f"{key} does not apply: nobody attacks")
             raise SettingsError(f"{part} {name} has no setting {key!r}{others}")
     every = [*WITHOUT_PART]
-    every += [f"{part}.{name}" for part, cls in classes.items() for name in setting_names(cls)]
+    every += [f"{part}.{name}" for part, known in names.items() for name in known]
     raise SettingsError(f"there is no setting {key!r}{_nearest(key, every)}")
+
+
+def _of_one_part(name: str, names: list[str]) -> bool:
+    """Say whether a bare name is a setting of some part of a composed defense."""
+    return any(known.rpartition(".")[2] == name for known in names if "." in known)
 
 
 def _whose(part: str, name: str) -> str:
@@ -70,7 +76,7 @@ def _nearest(key: str, names: Sequence[str]) -> str:
     if key in OPTIONS:
         return f": say --{key}"
     if key == "model":
-        return ": the task has its model; --task module:Class is one of your own"
+        return ": the task has its model; --task module:name is one of your own"
     text = OTHER_WORDS.get(key, key.replace("_", ".", 1))
     if key in OTHER_WORDS or text in names:
         return f", did you mean {text!r}?"

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from datadefense.core.outcomes import Verdict
 from datadefense.runs.baseline import Floor
 from datadefense.runs.config import Experiment
-from datadefense.runs.record_fields import numbers, rejected
 from datadefense.simulation.rounds import RoundRecord
 
 LAST = 10
@@ -63,7 +63,7 @@ def summarise(
     experiment: Experiment,
     records: Sequence[RoundRecord],
     floor: Floor,
-    poisoned: set[int],
+    poisoned: frozenset[str],
     peak_memory_mb: float | None,
 ) -> Summary:
     """Return the figures of a run of which at least one round was evaluated.
@@ -72,7 +72,7 @@ def summarise(
         experiment: its configuration.
         records: its rounds.
         floor: what fedavg scores without any attack.
-        poisoned: examples of the defense set of which it is known that they are poisoned.
+        poisoned: ids of examples of the defense set of which it is known that they are poisoned.
         peak_memory_mb: most memory that it took, if that is known.
     """
     rates = success_rates(records)
@@ -96,7 +96,7 @@ def summarise(
         honest_excluded_percent=100 * fmean(w == 0 for w in honest) if honest else None,
         detector_hits_percent=detector_hits(records, poisoned),
         lifespan_rounds=lifespan(records, experiment.schedule.last_attack()),
-        rejected_clients=sum(len(rejected(r)) for r in records),
+        rejected_clients=sum(r.count(Verdict.REJECTED) for r in records),
         seconds_per_round=fmean(map(seconds_in_all, records)),
         seconds_training=seconds(records, "training"),
         seconds_attack=seconds(records, "attack"),
@@ -139,13 +139,12 @@ def honest_weights(records: Sequence[RoundRecord]) -> list[float]:
     ]
 
 
-def detector_hits(records: Sequence[RoundRecord], poisoned: set[int]) -> float | None:
+def detector_hits(records: Sequence[RoundRecord], poisoned: frozenset[str]) -> float | None:
     """Return the mean percentage of the poisoned examples that were marked."""
-    judged = [r for r in records if isinstance(r.report.get("marked"), list)]
-    marked = [set(numbers(record, "marked")) for record in judged]
+    marked = [set(record.detector.marked) for record in records if record.detector is not None]
     if not marked or not poisoned:
         return None
-    return fmean(100 * len(poisoned & places) / len(poisoned) for places in marked)
+    return fmean(100 * len(poisoned & found) / len(poisoned) for found in marked)
 
 
 def evasion_budget(records: Sequence[RoundRecord]) -> float | None:

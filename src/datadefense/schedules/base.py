@@ -69,6 +69,10 @@ def participants(
     Clients are drawn for all places that outsiders leave; outsiders get random places.
     """
     outsiders = schedule.outsiders(index)
+    if outsiders > slots:
+        raise SettingsError(
+            f"outsiders must be <= clients_per_round, got {outsiders} of {slots} in round {index}"
+        )
     malicious = schedule.malicious(index, clients, seed)
     people = [
         Participant(client, client in malicious)

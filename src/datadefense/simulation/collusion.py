@@ -85,6 +85,7 @@ def collude(
                 updates,
                 torch.tensor([counted(trained.claims[row]) for row in rows]),
                 tuple(trained.people[row].client_id for row in rows),
+                federation.layout,
             ),
             attacks=attacks,
             stand_ins=trained.stand_ins,

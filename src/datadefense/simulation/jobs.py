@@ -15,6 +15,7 @@ from datadefense.core.rng import derive_seed, generator
 from datadefense.kernels.memory import empty_matrix
 from datadefense.schedules.base import Participant
 from datadefense.simulation.federation import Federation
+from datadefense.simulation.scores import score_called
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,9 @@ class TrainJob:
 
 @dataclass(frozen=True, slots=True)
 class CountJob:
-    """Count what the global model gets right in a part of a test set."""
+    """Count what a score is the mean of, in a part of its test set; ``score`` is its name."""
 
-    backdoor: bool
+    score: str
     start: int
     stop: int
 
@@ -80,16 +81,16 @@ class SharedBuffers:
 class JobResult:
     """What a job comes back with: a count where one was asked for, and the seconds it took."""
 
-    count: int
+    count: float
     seconds: float
 
 
 def do_job(job: Job, federation: Federation, board: SharedBuffers, trainer: Trainer) -> JobResult:
     """Do one job: same bits in any process that computes with one thread."""
-    start, count = perf_counter(), 0
+    start, count = perf_counter(), 0.0
     if isinstance(job, CountJob):
         trainer.load(board.params)
-        count = trainer.count_correct(test_part(job, federation))
+        count = score_called(job.score).count(trainer, test_part(job, federation))
     elif job.person.is_malicious:
         _attack(job, federation, board, trainer)
     else:
@@ -99,7 +100,7 @@ def do_job(job: Job, federation: Federation, board: SharedBuffers, trainer: Trai
 
 def test_part(job: CountJob, federation: Federation) -> Examples:
     """Return the examples of a counting job, as views."""
-    examples = federation.backdoor_test if job.backdoor else federation.test
+    examples = score_called(job.score).examples(federation)
     part = slice(job.start, job.stop)
     return Examples(examples.inputs[part], examples.labels[part])
 

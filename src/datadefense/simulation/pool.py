@@ -18,6 +18,7 @@ from types import TracebackType
 import torch
 import torch.multiprocessing as mp
 
+from datadefense.core.errors import DataDefenseError
 from datadefense.core.local_training import Trainer
 from datadefense.core.settings import check_int
 from datadefense.kernels.memory import peak_memory_mb
@@ -29,7 +30,7 @@ MOST_DEATHS = 3
 """After so many workers that died over one job, the job is to blame."""
 
 
-class WorkerError(ChildProcessError):
+class WorkerError(DataDefenseError, ChildProcessError):
     """A job that raised in a worker, or that kills every worker that tries it."""
 
 

@@ -1,7 +1,7 @@
 """Simulate: a generator of rounds, from the schedule to the new model and its scores."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
@@ -9,17 +9,21 @@ from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.attacks.base import counted
-from datadefense.core.defend import defend
+from datadefense.core.defend import defend, model_to_send
 from datadefense.core.defense import Defense
+from datadefense.core.detector import DetectorRecord
 from datadefense.core.foreign import plain_json
 from datadefense.core.gate import Gate
-from datadefense.core.round import StateT
+from datadefense.core.needs import Need
+from datadefense.core.outcomes import ClientOutcome, Verdict
+from datadefense.core.round import ClientId, StateT
 from datadefense.core.server import Server
 from datadefense.schedules.base import Participant
 from datadefense.simulation.collusion import Trained, collude
 from datadefense.simulation.executor import Workers
 from datadefense.simulation.federation import Federation
-from datadefense.simulation.jobs import CountJob, TrainJob, context_of
+from datadefense.simulation.jobs import CountJob, SharedBuffers, TrainJob, context_of
+from datadefense.simulation.scores import SCORES
 
 TEST_PART = 1000
 """Test examples that one worker judges at a time."""
@@ -29,32 +33,65 @@ TEST_PART = 1000
 class RoundRecord:
     """What happened in a round, as plain values; one line of ``rounds.jsonl``.
 
-    Seconds of training, defense and evaluation pass one after the other; those of the attack are
-    what attackers' own training and choosing took, which is a part of training. ``attack`` has
-    figures of attackers who agree on what they send (``"evasion_budget"``). What is not finite is
-    None.
+    Args:
+        round: its number.
+        outcomes: what became of each update that was sent.
+        attackers: ids of the clients that attacked.
+        scores: by name (`datadefense.simulation.scores`); empty where the model was not evaluated.
+        report: what the defense says of the round.
+        detector: what the defense thinks of the server's examples, if it has a detector.
+        theta: by how much each piece of evidence lowers a weight, where the defense learns that.
+        seconds: training, defense and evaluation pass one after the other; those of the attack are
+            what attackers' own training and choosing took, which is a part of training.
+        attack: figures of attackers who agree on what they send (``"evasion_budget"``).
     """
 
     round: int
-    clients: list[int | str]
-    attackers: list[int | str]
-    weights: list[float | None] | None
-    evidence: dict[str, list[float | None]]
-    report: dict[str, Any]
-    ma_percent: float | None
-    asr_percent: float | None
-    seconds: dict[str, float] = field(default_factory=dict)
-    attack: dict[str, float] = field(default_factory=dict)
+    outcomes: tuple[ClientOutcome, ...] = ()
+    attackers: Sequence[ClientId] = ()
+    scores: Mapping[str, float] = field(default_factory=dict)
+    report: Mapping[str, Any] = field(default_factory=dict)
+    detector: DetectorRecord | None = None
+    theta: Mapping[str, float | None] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    attack: Mapping[str, float] = field(default_factory=dict)
 
-    def known_weights(self) -> dict[int | str, float]:
-        """Return the weights that are numbers, by client; none of a rule without weights."""
-        pairs = zip(self.clients, self.weights or [], strict=self.weights is not None)
-        return {client: weight for client, weight in pairs if weight is not None}
+    @property
+    def ma_percent(self) -> float | None:
+        """Main accuracy, which every summary has."""
+        return self.scores.get("ma_percent")
+
+    @property
+    def asr_percent(self) -> float | None:
+        """Attack success rate, which every summary has."""
+        return self.scores.get("asr_percent")
+
+    @property
+    def clients(self) -> list[ClientId]:
+        """Ids of those whom the gate admitted."""
+        return [one.client for one in self.outcomes if one.verdict is not Verdict.REJECTED]
+
+    @property
+    def weights(self) -> list[float | None] | None:
+        """Weights of those whom the gate admitted; None of a rule without weights."""
+        found = [one.weight for one in self.outcomes if one.verdict is not Verdict.REJECTED]
+        return None if found and all(weight is None for weight in found) else found
+
+    def count(self, verdict: Verdict) -> int:
+        """Return how many updates had a verdict."""
+        return sum(one.verdict is verdict for one in self.outcomes)
+
+    def known_weights(self) -> dict[ClientId, float]:
+        """Return the weights by client; none of a rule without weights."""
+        return {one.client: one.weight for one in self.outcomes if one.weight is not None}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Progress(Generic[StateT]):
-    """Where a run stands after a round: all that is needed to go on from here."""
+    """Where a run stands after a round: all that is needed to go on from here.
+
+    ``previous`` is the model that clients were sent in that round.
+    """
 
     params: Float[Tensor, " dim"]
     previous: Float[Tensor, " dim"]
@@ -64,7 +101,8 @@ class Progress(Generic[StateT]):
 
 
 def begin(federation: Federation, defense: Defense[StateT], server: Server) -> Progress[StateT]:
-    """Return the progress before the first round."""
+    """Return the progress before the first round; what the defense lacks is said here."""
+    defense.check_needs(server.offers() | Need.CLIENT_IDENTITY)
     state = defense.init(server, federation.start)
     attack = federation.attack
     remembered = None if attack is None else attack.init(federation.start)
@@ -91,23 +129,31 @@ def simulate(
         index = progress.round + 1
         people = federation.participants(index)
         clock = _Clock()
-        trained = _train(federation, pool, progress, people, clock)
+        sent = model_to_send(
+            defense,
+            progress.state,
+            progress.params,
+            server,
+            index=index,
+            layout=federation.layout,
+        )
+        trained = _train(federation, pool, replace(progress, params=sent), people, clock)
         facts: dict[str, float] = {}
         if any(person.is_malicious for person in people):
             clock.start()
             facts = collude(
                 federation,
                 trained,
-                progress.params,
+                sent,
                 defense=defense,
                 state=progress.state,
                 server=server,
             )
             clock.add("training", "attack")
-        remembered = _remember(federation, pool, progress, trained)
+        remembered = _remember(federation, progress, trained)
         admission = Gate(federation.layout).screen(
             index,
-            progress.params,
+            sent,
             trained.updates,
             trained.claims,
             [person.client_id for person in people],
@@ -116,23 +162,21 @@ def simulate(
         clock.start()
         result = defend(defense, progress.state, admission, progress.params, server)
         clock.stop("defense")
-        admitted = admission.round.client_ids if admission.round is not None else ()
         del admission  # its matrix is large: from here on only a defense may keep it
-        progress = Progress(result.params, progress.params, result.state, index, remembered)
-        accuracy = success = None
+        progress = Progress(result.params, sent, result.state, index, remembered)
+        scores: dict[str, float] = {}
         if index % evaluate_every == 0 or index == rounds:
             clock.start()
-            accuracy, success = evaluate(federation, pool, result.params)
+            scores = evaluate(federation, pool, result.params)
             clock.stop("evaluation")
         record = RoundRecord(
             round=index,
-            clients=list(admitted),
+            outcomes=result.outcomes,
             attackers=[person.client_id for person in people if person.is_malicious],
-            weights=plain_json(result.weights),
-            evidence=plain_json(result.evidence),
-            report=dict(result.report),
-            ma_percent=accuracy,
-            asr_percent=success,
+            scores=scores,
+            report=result.report,
+            detector=result.detector,
+            theta=plain_json(result.theta),
             seconds=clock.seconds,
             attack=facts,
         )
@@ -141,19 +185,21 @@ def simulate(
 
 def evaluate(
     federation: Federation, pool: Workers, params: Float[Tensor, " dim"]
-) -> tuple[float, float]:
-    """Return main accuracy and attack success rate, in percent."""
+) -> dict[str, float]:
+    """Return the scores of a model by name."""
     pool.board.params.copy_(params)
     jobs: list[CountJob] = []
-    for backdoor, examples in ((False, federation.test), (True, federation.backdoor_test)):
-        for start in range(0, len(examples), TEST_PART):
-            jobs.append(CountJob(backdoor, start, min(start + TEST_PART, len(examples))))
-    answers = pool.run(jobs)
-    accuracy, success = (
-        100 * sum(a.count for a, job in zip(answers, jobs, strict=True) if job.backdoor is backdoor)
-        for backdoor in (False, True)
-    )
-    return accuracy / len(federation.test), success / len(federation.backdoor_test)
+    for score in SCORES:
+        total = len(score.examples(federation))
+        for start in range(0, total, TEST_PART):
+            jobs.append(CountJob(score.name, start, min(start + TEST_PART, total)))
+    answers = list(zip(jobs, pool.run(jobs), strict=True))
+    return {
+        score.name: score.factor
+        * sum(answer.count for job, answer in answers if job.score == score.name)
+        / len(score.examples(federation))
+        for score in SCORES
+    }
 
 
 def _train(
@@ -183,16 +229,18 @@ def _train(
     return Trained(index, people, claims, updates, stand_ins)
 
 
-def _remember(
-    federation: Federation, pool: Workers, progress: Progress[Any], trained: Trained
-) -> Any:
-    """Return what the attack remembers after a round; the same where nobody attacked."""
+def _remember(federation: Federation, progress: Progress[Any], trained: Trained) -> Any:
+    """Return what the attack remembers after a round; the same where nobody attacked.
+
+    What it is shown it may keep: none of it is memory that the next round writes over.
+    """
     rows = [row for row, person in enumerate(trained.people) if person.is_malicious]
     attack, state = federation.attack, progress.attack_state
     if attack is None or not rows:
         return state
     jobs = train_jobs(federation, trained.index, tuple(trained.people), state)
-    context = context_of(jobs[rows[0]], federation, pool.board)
+    models = SharedBuffers(progress.params, progress.previous, trained.updates)
+    context = context_of(jobs[rows[0]], federation, models)
     return attack.remember(state, trained.updates[rows], context)
 
 

@@ -10,12 +10,13 @@ from matplotlib.figure import Figure
 
 from datadefense.runs.tables import COLOURS
 from datadefense.schedules.base import participants
+from datadefense.simulation.scores import SCORES
 from datadefense.studies.paper import published
 from datadefense.studies.study import Cell, Study
 
 LINES = ("-", "--", "-.", ":")
-RATES = (("ma_percent", "MA", "%"), ("asr_percent", "ASR", "%"))
-"""Curves of the two rows that each figure by round has: their name, title and unit."""
+RATES = tuple((score.name, score.label, score.unit) for score in SCORES)
+"""Curves of the rows that each figure by round has: their name, title and unit."""
 WEIGHT = ("gap_mean", "attacker's weight less honest", "mean over honest clients")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from datadefense.core.errors import DataDefenseError
 from datadefense.core.storage import exclusive_lock
 from datadefense.data.cache import cache_folder
 from datadefense.runs.config import Experiment
@@ -23,7 +24,7 @@ Told = Callable[[Result, int, int], None]
 """Called after each run with its result, how many are done and how many were to do."""
 
 
-class AbandonedError(Exception):
+class AbandonedError(DataDefenseError):
     """Whoever wanted a run has gone."""
 
 

@@ -18,6 +18,8 @@ DIGITS = {
     "20 % of clients": {"malicious": "0.2"},
     "40 % of clients": {"malicious": "0.4"},
 }
+UNBOUNDED = "1e9"
+"""A limit that nothing reaches."""
 FIFTH = {"malicious": "0.2"}
 """A fifth of CIFAR's 200 clients, the largest pool of the paper's Table 5."""
 
@@ -147,22 +149,25 @@ def _loudness(scale: str) -> Iterator[Point]:
 
 
 def _ablation(scale: str) -> Iterator[Point]:
-    own = "datadefense.studies.ablations:"
+    wide = {"worse_on_clean": "10", "learned_poison": "10", "moved_far": "10"}
     forms: dict[str, dict[str, str]] = {
         "as it is": {},
         "theta stays as drawn": {"defense.theta_rate": "0"},
-        "theta in a wide box": {"defense": own + "WideBox"},
+        "theta in a wide box": _theta_up_to(wide),
         "psi stays after its start": {"defense.psi_steps": "0"},
         "30 steps of psi a round": {"defense.psi_steps": "30"},
-        "margins of the present model only": {"defense": own + "NoFirstMargins"},
-        "margins of the first model only": {"defense": own + "OnlyFirstMargins"},
-        "consistency only at the start": {"defense": own + "NoConsistency"},
-        "no excuses": {"defense": own + "NoExcuses"},
-        "excuses without a limit": {"defense": own + "AllExcuses"},
-        "rises make up for falls": {"defense": own + "RisesCount"},
-        "without worse_on_clean": {"defense": own + "WithoutCleanFault"},
-        "without learned_poison": {"defense": own + "WithoutPoisonFault"},
-        "without moved_far": {"defense": own + "WithoutDistanceFault"},
+        "margins of the present model only": {"defense.first_share": "0"},
+        "margins of the first model only": {"defense.first_share": "1"},
+        "consistency only at the start": {"defense.consistency": "0"},
+        "no excuses": {"defense.excuse_clean": "0", "defense.excuse_poison": "0"},
+        "excuses without a limit": {
+            "defense.excuse_clean": UNBOUNDED,
+            "defense.excuse_poison": UNBOUNDED,
+        },
+        "rises make up for falls": {"defense.most_rise": UNBOUNDED},
+        "without worse_on_clean": _theta_up_to({"worse_on_clean": "0"}),
+        "without learned_poison": _theta_up_to({"learned_poison": "0"}),
+        "without moved_far": _theta_up_to({"moved_far": "0"}),
         "beta estimated": {"defense.beta": "auto"},
         "the paper's Algorithm 1": {"defense": "datadefense-paper"},
         "the paper's Algorithm 2": {"defense": "datadefense-appendix"},
@@ -177,6 +182,12 @@ def _ablation(scale: str) -> Iterator[Point]:
         for form, its in forms.items():
             chosen = {"defense": LEARNED, **changes, **its}
             yield point_of(scale, (setup, words, form), setup, chosen)
+
+
+def _theta_up_to(greatest: dict[str, str]) -> dict[str, str]:
+    """Return the settings that let theta of some penalties be anything from 0 up to a value."""
+    lows = {f"defense.{name}_low": "0" for name in greatest}
+    return lows | {f"defense.{name}_high": value for name, value in greatest.items()}
 
 
 OWN = (

@@ -41,7 +41,7 @@ def result_of(
     experiment: Experiment,
     summary: Summary,
     records: Sequence[RoundRecord],
-    poisoned: set[int],
+    poisoned: frozenset[str],
 ) -> Result:
     """Return what is kept of a run."""
     curves = curves_of(records, poisoned)
@@ -49,12 +49,12 @@ def result_of(
 
 
 def curves_of(
-    records: Sequence[RoundRecord], poisoned: set[int]
+    records: Sequence[RoundRecord], poisoned: frozenset[str]
 ) -> dict[str, list[tuple[int, float]]]:
     """Return the curves of the paper's figures as pairs of round and value.
 
-    ``ma_percent`` and ``asr_percent`` of evaluated rounds; ``hits_percent``, the share of the
-    poisoned examples that the detector marked; ``gap_min``, ``gap_mean`` and ``gap_max``, an
+    The scores (``ma_percent``, ``asr_percent``) of evaluated rounds; ``hits_percent``, the share of
+    the poisoned examples that the detector marked; ``gap_min``, ``gap_mean`` and ``gap_max``, an
     attacker's weight less that of each honest client, over the pairs of an attacked round.
     """
     curves: dict[str, list[tuple[int, float]]] = {}
@@ -64,8 +64,8 @@ def curves_of(
             curves.setdefault(name, []).append((record.round, float(f"{value:.4g}")))
 
     for record in records:
-        put("ma_percent", record, record.ma_percent)
-        put("asr_percent", record, record.asr_percent)
+        for name, value in record.scores.items():
+            put(name, record, value)
         put("hits_percent", record, detector_hits([record], poisoned))
         gaps = _gaps(record)
         if gaps:

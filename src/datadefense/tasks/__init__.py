@@ -10,6 +10,8 @@ from datadefense.tasks.cifar10_trigger import Cifar10Trigger
 from datadefense.tasks.cifar100_trigger import Cifar100Trigger
 from datadefense.tasks.digits_edge import DigitsEdge
 from datadefense.tasks.emnist_ardis import EmnistArdis
+from datadefense.tasks.named import task_class
+from datadefense.tasks.own import OwnTask
 from datadefense.tasks.sentiment_yl import SentimentYl
 
 TASKS: Mapping[str, type[Task]] = {
@@ -31,8 +33,9 @@ REGISTRY: Registry[Task] = Registry(
     Task,  # type: ignore[type-abstract]
     "datadefense.tasks",
     TASKS,
+    task_class,
 )
-"""Ours, those of installed packages, and ``module:Class``."""
+"""Ours, those of installed packages, and ``module:name`` of a class, an instance or a function."""
 
 __all__ = [
     "REGISTRY",
@@ -44,6 +47,7 @@ __all__ = [
     "Cifar100Trigger",
     "DigitsEdge",
     "EmnistArdis",
+    "OwnTask",
     "Scaling",
     "SentimentYl",
     "Task",

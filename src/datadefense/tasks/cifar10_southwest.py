@@ -9,11 +9,11 @@ from datadefense.attacks.poison import southwest
 from datadefense.attacks.pools import Overlap
 from datadefense.core.rng import generator
 from datadefense.core.settings import check_float, setting
-from datadefense.data.catalog import load_images
 from datadefense.tasks.base import Preset, Scale, SecondBackdoor, Task, TaskData
 from datadefense.tasks.images import (
     Held,
     Pictures,
+    both_parts,
     cifar_model,
     cifar_presets,
     image_data,
@@ -43,11 +43,8 @@ class Cifar10Southwest(Task):
         pictures = Pictures.of("cifar10", folder)
         held = self._held()
         draw = generator(seed, "poison")
-        planes = [
-            load_images("southwest", folder, part, duplicates="keep").inputs
-            for part in ("train", "test")
-        ]
-        attack_set = southwest(*planes)
+        train, test = both_parts("southwest", folder, duplicates="keep")
+        attack_set = southwest(train.inputs, test.inputs)
         return image_data(
             cifar_model(10, self.width),
             pictures,

@@ -11,10 +11,9 @@ from datadefense.attacks.poison import ONE, SEVEN, AttackSet, ardis_sevens, edge
 from datadefense.attacks.pools import Overlap
 from datadefense.core.rng import generator
 from datadefense.core.settings import setting
-from datadefense.data.catalog import load_images
 from datadefense.data.digits import uci_sevens
 from datadefense.tasks.base import Preset, Scale, SecondBackdoor, Task, TaskData
-from datadefense.tasks.images import Held, Pictures, image_data
+from datadefense.tasks.images import Held, Pictures, both_parts, image_data
 from datadefense.tasks.models.mnist_net import mnist_net
 from datadefense.tasks.models.normalised import Normalised
 
@@ -83,7 +82,7 @@ class EmnistArdis(Task):
 
     def _sevens(self, folder: Path | None, draw: torch.Generator) -> AttackSet:
         if self.sevens == "ardis":
-            return ardis_sevens(*(load_images("ardis", folder, part) for part in ("train", "test")))
+            return ardis_sevens(*both_parts("ardis", folder))
         strange = (255 * uci_sevens()).round().to(torch.uint8)
         strange = strange[torch.randperm(len(strange), generator=draw)]
         half = self.attack_poison + (len(strange) - self.attack_poison) // 2

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -51,6 +52,16 @@ class Pictures:
     def of(cls, dataset: str, folder: Path | None) -> "Pictures":
         """Read both parts of a data set."""
         return cls(load_images(dataset, folder, "train"), load_images(dataset, folder, "test"))
+
+
+def both_parts(
+    dataset: str, folder: Path | None, duplicates: Literal["drop", "keep"] = "drop"
+) -> tuple[Examples, Examples]:
+    """Read the training part and the test part of a data set of poison."""
+    return (
+        load_images(dataset, folder, "train", duplicates=duplicates),
+        load_images(dataset, folder, "test", duplicates=duplicates),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

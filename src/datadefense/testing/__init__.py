@@ -1,15 +1,23 @@
-"""Laws that every defense obeys, for our tests and for yours: ``check_defense(MyDefense())``."""
+"""Laws for plug-ins, ours and yours: ``check_defense``, ``check_attack``, ``check_task``."""
 
+from datadefense.testing.attack_laws import ATTACK_LAWS, AttackLaw, check_attack
 from datadefense.testing.broken import BrokenLawError
 from datadefense.testing.laws import LAWS, Law, check_defense
+from datadefense.testing.task_laws import TASK_LAWS, TaskLaw, check_task
 from datadefense.testing.toy import TOY_DIM, toy_round, toy_server
 
 __all__ = [
+    "ATTACK_LAWS",
     "LAWS",
+    "TASK_LAWS",
     "TOY_DIM",
+    "AttackLaw",
     "BrokenLawError",
     "Law",
+    "TaskLaw",
+    "check_attack",
     "check_defense",
+    "check_task",
     "toy_round",
     "toy_server",
 ]

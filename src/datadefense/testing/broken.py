@@ -3,10 +3,11 @@
 import torch
 from torch import Tensor
 
+from datadefense.core.errors import DataDefenseError
 from datadefense.core.round import Aggregate
 
 
-class BrokenLawError(AssertionError):
+class BrokenLawError(DataDefenseError, AssertionError):
     """A defense does not do what every defense does, or not what it promises."""
 
 

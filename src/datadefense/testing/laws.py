@@ -12,7 +12,6 @@ import torch
 from datadefense.core.defend import defend
 from datadefense.core.defense import Defense, Promise
 from datadefense.core.gate import Admission, Rejection
-from datadefense.core.predictor import Layout
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
 from datadefense.core.storage import load_state, save_state
@@ -30,7 +29,8 @@ from datadefense.testing.hostile_laws import (
     nothing_rests_on_the_rounds_memory,
     what_it_says_is_finite,
 )
-from datadefense.testing.toy import toy_round, toy_server
+from datadefense.testing.outcome_laws import everybody_has_an_outcome
+from datadefense.testing.toy import toy_layout, toy_round, toy_server
 
 Law = Callable[[Defense[Any], Server], None]
 SIZES = (1e-44, -1e-30, 0.0, 10.0, -1e3, 1e6, 1e12, -1e20, 1e30, -1e38)
@@ -189,12 +189,10 @@ def rejects_are_survived(defense: Defense[Any], server: Server) -> None:
     round = toy_round(9)
     state = defense.init(server, round.global_params)
     rejected = (Rejection("stranger", "3 of 603 values are not finite"),)
-    layout = Layout.of_state_dict({"params": round.global_params})
+    layout = toy_layout()
     start = round.global_params
     result = defend(defense, state, Admission(round, rejected, layout), start, server)
     require_finite(result.params, "the model behind the gate is not finite")
-    told = [{"client": "stranger", "reason": rejected[0].reason}]
-    require(result.report["rejected"] == told, "the report hides whom the gate turned away")
     empty = defend(defense, state, Admission(None, rejected, layout), start, server)
     require_equal(empty.params, round.global_params, "nobody was admitted: the model moved")
     require(empty.report["held"] == "no update was admitted", "the report does not say why")
@@ -215,6 +213,24 @@ def state_survives_a_file(defense: Defense[Any], server: Server) -> None:
     require_equal(straight.params, resumed.params, "the resumed defense went another way")
 
 
+def what_is_sent_is_a_model(defense: Defense[Any], server: Server) -> None:
+    """``sent`` gives a model, twice the same, and writes to nothing; the global one by default."""
+    round = toy_round()
+    params, state = round.global_params, defense.init(server, round.global_params)
+    tensors = [params, *tensors_of(state)]
+    before = [(tensor.clone(), tensor._version) for tensor in tensors]
+    first, second = (defense.sent(state, params, server, round.index) for _ in range(2))
+    have, wanted = (tuple(first.shape), first.dtype), (tuple(params.shape), params.dtype)
+    require(have == wanted, f"the model to send is {have}, global_params are {wanted}")
+    require_finite(first, "the model to send is not finite")
+    require_equal(first, second, "two calls gave two models to send")
+    for tensor, (copy, version) in zip(tensors, before, strict=True):
+        require_equal(tensor, copy, "sent changed its input")
+        require(tensor._version == version, "sent wrote to its input")
+    if type(defense).sent is Defense.sent:
+        require_equal(first, params, "the model to send is not the global one")
+
+
 LAWS: tuple[Law, ...] = (
     inputs_are_untouched,
     same_input_same_bits,
@@ -226,10 +242,12 @@ LAWS: tuple[Law, ...] = (
     small_rounds_are_survived,
     zero_updates_are_survived,
     rejects_are_survived,
+    everybody_has_an_outcome,
     state_survives_a_file,
     nothing_rests_on_the_rounds_memory,
     what_it_says_is_finite,
     attackers_cannot_make_it_work,
+    what_is_sent_is_a_model,
 )
 
 

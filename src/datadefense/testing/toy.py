@@ -6,6 +6,7 @@ from torch import Tensor
 
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.examples import Examples
+from datadefense.core.layout import Layout
 from datadefense.core.rng import generator
 from datadefense.core.round import Round
 from datadefense.core.server import Server
@@ -13,6 +14,12 @@ from datadefense.core.server import Server
 FEATURES, CLASSES = 200, 3
 TOY_DIM = CLASSES * FEATURES + CLASSES
 """Parameters of the toy model: a linear classifier."""
+
+
+def toy_layout() -> Layout:
+    """Return the layout of the toy model: a weight and a bias."""
+    weight, bias = torch.zeros(CLASSES, FEATURES), torch.zeros(CLASSES)
+    return Layout.of_state_dict({"weight": weight, "bias": bias})
 
 
 def toy_predict(params: Float[Tensor, " dim"], inputs: Tensor) -> Tensor:
@@ -46,4 +53,5 @@ def toy_round(num_clients: int = 11, seed: int = 0, scale: float = 0.01) -> Roun
         updates=scale * torch.randn(num_clients, TOY_DIM, generator=draw),
         num_examples=torch.randint(10, 100, (num_clients,), generator=draw),
         client_ids=tuple(range(100, 100 + num_clients)),
+        layout=toy_layout(),
     )

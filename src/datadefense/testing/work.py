@@ -1,6 +1,7 @@
 """How much a defense does, counted and not timed: the same on every machine, however busy."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -42,15 +43,23 @@ class Work(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def work_of(call: Callable[[], object]) -> int:
     """Return the work of a call, done by one thread."""
+    with one_thread(), Work() as work:
+        call()
+    return int(work.numbers)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch compute with one thread meanwhile: in small steps more of them wait on each other.
+
+    A process that trains clients has one too.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        work = Work()
-        with work:
-            call()
+        yield
     finally:
         torch.set_num_threads(threads)
-    return work.numbers
 
 
 def _size(values: object) -> int:

@@ -1,4 +1,4 @@
-"""Rounds of the default on the toy, and what must hold after each of them."""
+"""Rounds of the learned form on the toy, and what must hold after each of them."""
 
 from functools import cache
 from itertools import starmap
@@ -9,9 +9,19 @@ from tests.defenses.datadefense import toys
 
 from datadefense.core.rng import generator
 from datadefense.defenses import DataDefenseLearned
+from datadefense.defenses.datadefense.detector_fit import Steps
+from datadefense.defenses.datadefense.penalties import NAMES
 
 POISONED = list(range(80, 100))
 """Places of the poisoned examples in the toy's defense set."""
+DEFAULT = DataDefenseLearned()
+BOX = [[getattr(DEFAULT, f"{name}_{end}") for name in NAMES] for end in ("low", "high")]
+"""The least and the greatest theta."""
+
+
+def steps(count, rate):
+    """Steps of psi with the weights of the defaults."""
+    return Steps(count, rate, DEFAULT.lam, DEFAULT.consistency, DEFAULT.margin_clip)
 
 
 @cache
@@ -51,13 +61,13 @@ def is_sound(result, round):
     assert total == pytest.approx(0 if "fallback" in result.report else 1, abs=1e-5)
     if not total:
         assert torch.equal(result.params, round.global_params)
-    assert len(result.report["reasons"]) == round.num_clients
+    assert len(result.reasons) == round.num_clients
 
 
 def in_the_box(theta):
-    low, high = (torch.tensor(end, dtype=torch.float64) for end in DataDefenseLearned.box)
+    low, high = (torch.tensor(end, dtype=torch.float64) for end in BOX)
     return bool(((low <= theta) & (theta <= high)).all())
 
 
-def same_psi(one, two):
-    return all(starmap(torch.equal, zip(one, two, strict=True)))
+def same_psi(left, right):
+    return all(starmap(torch.equal, zip(left, right, strict=True)))

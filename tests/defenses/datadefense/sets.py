@@ -8,6 +8,7 @@ import pytest
 import torch
 from tests import oracles
 from tests.defenses.datadefense import toys
+from tests.records import marked_places, suspicions
 
 from datadefense.core.rng import generator
 
@@ -122,8 +123,8 @@ def is_sound(result, round):
     assert result.params.isfinite().all()
     assert all(values.isfinite().all() for values in result.evidence.values())
     assert all(len(values) == round.num_clients for values in result.evidence.values())
-    assert len(report["reasons"]) == round.num_clients
-    assert all(0 <= gamma <= 1 for gamma in report["gamma"])
+    assert len(result.reasons) == round.num_clients
+    assert all(0 <= gamma <= 1 for gamma in suspicions(result))
     assert (result.weights >= 0).all()
     total, counted = float(result.weights.sum()), int((result.weights > 0).sum())
     assert total <= 1 + 1e-5
@@ -183,7 +184,7 @@ class Watched:
 
     def keeps_the_promise(self, result):
         owned, predict = self.server.defense_set, self.server.predict
-        self.sure = result.report["marked"]
+        self.sure = marked_places(result)
         assert not owned.known_clean[self.sure].any()
         if not self.sure:
             assert "nothing_sure" in result.report

@@ -7,15 +7,13 @@ import pytest
 import torch
 from tests import oracles
 from tests.defenses.datadefense import sets, toys
+from tests.records import marked_places, said, suspicions
 
 from datadefense import Examples, Server
 from datadefense.core.rng import generator
 from datadefense.core.settings import SettingsError, build
 from datadefense.defenses import DataDefense
-from datadefense.defenses.datadefense.algorithm import FAULTS, NOTHING_SURE
-from datadefense.defenses.datadefense.hold import HALVINGS
-from datadefense.defenses.datadefense.sure_poison import FEWEST, PRIOR
-from datadefense.defenses.datadefense.usual_distance import MEMORY
+from datadefense.defenses.datadefense.algorithm import NOTHING_SURE, PENALTIES
 
 
 def one_round(round, server=None, defense=None):
@@ -35,8 +33,8 @@ def slow_round(defense, state, round, server):
         known,
         share=defense.low_share,
         chance=defense.chance,
-        fewest=FEWEST,
-        prior=PRIOR,
+        fewest=defense.fewest_known,
+        prior=defense.prior_examples,
     )
     sure = [i for i, flag in enumerate(flags) if flag]
     rest = [i for i, flag in enumerate(flags) if not flag]
@@ -59,10 +57,10 @@ def slow_round(defense, state, round, server):
     distances = [oracles.norm(update) for update in round.updates.tolist()]
     usual = oracles.middle(state.distances) if state.distances else math.inf
     per_client = oracles.columns(map(means, models))
-    f = oracles.faults(*per_client, distances, means(start), usual, excuses=(0, 0))
+    f = oracles.penalties(*per_client, distances, means(start), usual, excuses=(0, 0))
     f = [row[1:] for row in f]
     theta = [defense.learned_poison, defense.moved_far]
-    costs = [[t * fault for t, fault in zip(theta, row, strict=True)] for row in f]
+    costs = [[t * penalty for t, penalty in zip(theta, row, strict=True)] for row in f]
     scores = [1 - max(row) for row in costs]
     share = sum(score > 0 for score in scores) / len(scores)
     weights, _, step = sets.slow_hold(
@@ -70,7 +68,7 @@ def slow_round(defense, state, round, server):
         [knows(model) for model in models],
         lambda weights: knows(averaged(weights)),
         max(reference + defense.slack, knows(start)),
-        HALVINGS,
+        defense.halvings,
     )
     blameless = [d for d, row in zip(distances, costs, strict=True) if row[0] < 1 and d > 0]
     past = [*state.distances, oracles.lower_median(blameless)] if blameless else state.distances
@@ -80,7 +78,7 @@ def slow_round(defense, state, round, server):
 def updates_of(kind, index, params):
     draw = generator(index, kind)
     if kind == "honest":
-        return torch.stack([toys.honest(7 * index + one) for one in range(6)])
+        return torch.stack([toys.honest(7 * index + client) for client in range(6)])
     if kind == "attacked":
         return toys.attacked_round(6, 2).updates
     if kind == "noise":
@@ -102,11 +100,11 @@ def test_rounds_against_loops(kind):
         round = toys.round_of(updates, index, params)
         weights, expected, step, past, sure = slow_round(defense, state, round, server)
         result = sets.is_sound(defense.aggregate(state, round, server), round)
-        assert result.report["marked"] == sure
+        assert marked_places(result) == sure
         assert result.report["step"] == step
         assert result.weights.tolist() == pytest.approx(weights, abs=1e-7)
         assert result.params.tolist() == pytest.approx(expected.tolist(), abs=1e-6)
-        assert result.state.distances == pytest.approx(past[-MEMORY:])
+        assert result.state.distances == pytest.approx(past[-defense.distance_memory :])
         state, params = result.state, result.params
         held += result.report["left_out"] > 0 and step < 1
     assert (held > 0) == (kind == "patient")
@@ -115,18 +113,18 @@ def test_rounds_against_loops(kind):
 @pytest.mark.parametrize("attackers", [0, 1, 4, 7])
 def test_who_learned_the_sure_poison_loses_its_weight_and_the_others_keep_theirs(attackers):
     result = one_round(toys.attacked_round(10, attackers))
-    assert set(sets.POISONED) <= set(result.report["marked"])
+    assert set(sets.POISONED) <= set(marked_places(result))
     assert result.weights[:attackers].tolist() == [0] * attackers
     each = min(1 / (10 - attackers), 0.2)
     assert result.weights[attackers:].tolist() == pytest.approx([each] * (10 - attackers), rel=0.1)
-    assert all(result.report["reasons"][:attackers])
+    assert all(result.reasons[:attackers])
 
 
 def test_rounds_of_honest_clients_leave_nobody_out():
     watched = sets.Watched(DataDefense(), sets.server(), toys.released())
     for index in range(15):
-        examples = [toys.clean_examples(30, 10 * index + one) for one in range(5)]
-        updates = [toys.learn(watched.params, one, steps=5) - watched.params for one in examples]
+        examples = [toys.clean_examples(30, 10 * index + client) for client in range(5)]
+        updates = [toys.learn(watched.params, part, steps=5) - watched.params for part in examples]
         result = watched.play(torch.stack(updates))
         assert result.report["left_out"] == 0
         assert result.report["step"] == 1
@@ -140,7 +138,7 @@ def without_sure_poison():
     """Everything is known to be clean; or too little is."""
     owned = sets.owned()
     everything = torch.ones(120, dtype=torch.bool)
-    few = torch.arange(120) < FEWEST - 1
+    few = torch.arange(120) < DataDefense().fewest_known - 1
     return [sets.server(replace(owned, known_clean=known)) for known in (everything, few)]
 
 
@@ -156,7 +154,7 @@ def test_without_sure_poison_the_farthest_by_krums_score_are_left_out(server, cl
     out = order[-malicious:] if clients >= 2 * malicious + 3 else []
     assert (result.weights == 0).nonzero().flatten().tolist() == sorted(out)
     assert float(result.weights.sum()) == pytest.approx(1, abs=1e-5)
-    assert result.report["marked"] == []
+    assert marked_places(result) == []
     assert result.report["nothing_sure"] == NOTHING_SURE
     assert result.evidence["learned_poison"].tolist() == [0] * clients
     assert result.evidence["known_poison"].tolist() == [0] * clients
@@ -201,11 +199,11 @@ def test_an_ordinary_round_costs_a_pass_a_client_one_more_and_one_over_the_sure_
         model.passes.clear()
         round = toys.round_of(updates, index, params)
         result = defense.aggregate(state, round, server)
-        assert sorted(model.passes) == [len(result.report["marked"])] + [120] * 11
+        assert sorted(model.passes) == [len(marked_places(result))] + [120] * 11
         slow = defense.aggregate(replace(state, kept={}), round, server)
         assert len(model.passes) == 12 + 13
         assert torch.equal(result.params, slow.params)
-        assert result.report == slow.report
+        assert said(result) == said(slow)
         state, params = result.state, result.params
 
 
@@ -228,7 +226,7 @@ def test_no_update_buys_many_passes(kind, clients):
 def test_evidence_and_reasons():
     defense, server, params = DataDefense(), sets.server(), toys.released()
     drip = [sets.towards_poison(params, share) for share in (0.05, 0.2, 0.4, 0.6)]
-    hidden = replace(defense, **dict.fromkeys(FAULTS, 0.0))
+    hidden = replace(defense, **dict.fromkeys(PENALTIES, 0.0))
     seen = set()
     for chosen, updates in (
         (defense, [*drip, *toys.attacked_round(8, 2).updates]),
@@ -239,37 +237,41 @@ def test_evidence_and_reasons():
         result = one_round(round, server, chosen)
         assert set(result.evidence) == {
             *("clean_loss", "poison_loss", "distance", "known_poison"),
-            *FAULTS,
+            *PENALTIES,
         }
         costs = [
-            [getattr(chosen, name) * float(result.evidence[name][j]) for name in FAULTS]
+            [getattr(chosen, name) * float(result.evidence[name][j]) for name in PENALTIES]
             for j in range(len(updates))
         ]
-        for j, reason in enumerate(result.report["reasons"]):
-            if not reason:
-                assert max(costs[j]) == 0
+        for j, reason in enumerate(result.reasons):
+            if reason is None:
+                assert max(costs[j]) == 0 or result.weights[j] >= result.weights.mean()
                 assert result.weights[j] > 0
                 continue
-            name, value = reason.split()
-            assert float(value) == pytest.approx(float(result.evidence[name][j]), rel=0.01)
-            assert name == "known_poison" or name == FAULTS[costs[j].index(max(costs[j]))]
-            seen.add(name)
+            fault = float(result.evidence[reason.code][j])
+            shown = 1 + fault if reason.code == "moved_far" else 100 * fault
+            assert reason.value == pytest.approx(shown, rel=0.01)
+            worst = PENALTIES[costs[j].index(max(costs[j]))]
+            assert reason.code in {"known_poison", worst}
+            limit = 100 * result.report["known_poison_limit"]
+            assert reason.limit == (limit if reason.code == "known_poison" else None)
+            seen.add(reason.code)
     assert {"known_poison", "learned_poison"} <= seen
 
 
 def test_the_report_tells_of_the_promise():
     result = one_round(toys.attacked_round(10, 2))
     report, owned = result.report, sets.owned()
-    first = sets.success(toys.predict, toys.released(), owned.examples, report["marked"])
+    first = sets.success(toys.predict, toys.released(), owned.examples, marked_places(result))
     assert report["known_poison_limit"] == pytest.approx(first + DataDefense().slack, abs=1e-6)
-    now = sets.success(toys.predict, result.params, owned.examples, report["marked"])
+    now = sets.success(toys.predict, result.params, owned.examples, marked_places(result))
     assert report["known_poison"] == pytest.approx(now, abs=1e-6)
     assert (report["left_out"], report["step"]) == (0, 1)
     assert report["released_poison_loss"] > report["released_clean_loss"]
     logits = toys.predict(toys.released(), owned.examples.inputs).tolist()
     margins = list(map(sets.log_odds, logits, owned.examples.labels.tolist()))
     expected = sets.slow_suspicion(margins, owned.known_clean.tolist())
-    assert report["gamma"] == pytest.approx(expected, abs=1e-3)
+    assert suspicions(result) == pytest.approx(expected, abs=1e-3)
     assert "nothing_sure" not in report
 
 
@@ -285,7 +287,7 @@ def test_claims_and_provenance_are_not_read():
     ):
         assert torch.equal(other.weights, plain.weights)
         assert torch.equal(other.params, plain.params)
-        assert other.report == plain.report
+        assert said(other) == said(plain)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +296,7 @@ def test_claims_and_provenance_are_not_read():
         ({"slack": -0.1}, "slack must be >= 0, got -0.1"),
         ({"slack": 1.5}, "slack must be <= 1, got 1.5"),
         ({"slack": float("nan")}, "slack must be a finite number, got nan"),
-        *(({name: -1}, f"{name} must be >= 0, got -1") for name in FAULTS),
+        *(({name: -1}, f"{name} must be >= 0, got -1") for name in PENALTIES),
         ({"low_share": 0}, "low_share must be > 0, got 0"),
         ({"low_share": 1}, "low_share must be < 1, got 1"),
         ({"chance": -1}, "chance must be >= 0, got -1"),
@@ -310,7 +312,7 @@ def test_bad_settings(values, message):
 
 def test_settings_as_texts():
     default = DataDefense()
-    texts = {one.name: str(getattr(default, one.name)) for one in fields(default)}
+    texts = {field.name: str(getattr(default, field.name)) for field in fields(default)}
     assert build(DataDefense, texts) == default
 
 

@@ -8,7 +8,6 @@ from tests import oracles
 
 from datadefense.core.rng import generator
 from datadefense.defenses.datadefense.detector import (
-    HIDDEN,
     Psi,
     draw_psi,
     g_2,
@@ -87,16 +86,16 @@ def test_the_order_of_examples_does_not_matter(seed):
 
 
 def test_psi_is_drawn_from_its_generator_alone():
-    one, two = (draw_psi(12, 3, generator(0, "psi")) for _ in range(2))
-    other = draw_psi(12, 3, generator(1, "psi"))
+    one, two = (draw_psi(12, 3, generator(0, "psi"), 256) for _ in range(2))
+    other = draw_psi(12, 3, generator(1, "psi"), 256)
     assert all(starmap(torch.equal, zip(one, two, strict=True)))
     assert not any(starmap(torch.equal, zip(one, other, strict=True)))
     shapes = [tuple(weight.shape) for weight in one]
-    assert shapes == [(HIDDEN, 12), (3, HIDDEN), (HIDDEN, 6), (1, HIDDEN)]
+    assert shapes == [(256, 12), (3, 256), (256, 6), (1, 256)]
 
 
 def test_psi_is_drawn_as_wide_as_xavier_says():
-    psi = draw_psi(300, 100, generator(0, "psi"))
+    psi = draw_psi(300, 100, generator(0, "psi"), 256)
     for weight in psi:
         rows, columns = weight.shape
         assert float(weight.std()) == pytest.approx((2 / (rows + columns)) ** 0.5, rel=0.1)

@@ -51,8 +51,8 @@ def test_linear_weights_may_be_negative_and_are_never_zero_over_zero():
 class Toy:
     """A small nonlinear model on a vector, clients, and scores r = intercept + slopes theta.
 
-    Forms: ``relu`` and ``linear`` as printed and as released, from features s_j of any sign;
-    ``faults``: 1 - theta f_j with f_j >= 0, of the robust form.
+    Forms: ``relu`` and ``linear`` as published and as released, from features s_j of any sign;
+    ``penalties``: 1 - theta f_j with f_j >= 0, of the learned form.
     """
 
     def __init__(self, seed, form, clients=6):
@@ -66,7 +66,7 @@ class Toy:
         self.inputs, self.y = numbers(6, 4), torch.randint(3, (6,), generator=draw)
         self.marked = torch.tensor([True, False] * 3)
         self.slopes, self.theta, self.intercept = numbers(clients, 3), numbers(3), 0.0
-        if form == "faults":
+        if form == "penalties":
             self.slopes, self.theta, self.intercept = -self.slopes.abs(), self.theta.abs() / 4, 1.0
         if not bool((self.r(self.theta) > 0).any()):
             self.theta = -self.theta
@@ -95,7 +95,7 @@ class Toy:
         return gradient_in_theta(r, C, self.slopes, self.updates @ slope, active)
 
 
-FORMS = pytest.mark.parametrize("form", ["relu", "linear", "faults"])
+FORMS = pytest.mark.parametrize("form", ["relu", "linear", "penalties"])
 
 
 @FORMS
@@ -151,18 +151,18 @@ def test_what_theta_minimises(marked, seed):
     means = sum(sum(part) / len(part) for part in parts if part)
     marks = torch.tensor(marked)
     assert float(L_theta(clean, poison, marks)) == pytest.approx(means)
-    assert float(L_theta(clean, poison, marks, sums=True)) == pytest.approx(
+    assert float(L_theta(clean, poison, marks, "sum")) == pytest.approx(
         sum(parts[0]) + sum(parts[1])
     )
 
 
-@pytest.mark.parametrize("sums", [False, True])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
 @pytest.mark.parametrize("mark", [False, True])
-def test_a_part_without_examples_counts_as_nothing(sums, mark):
+def test_a_part_without_examples_counts_as_nothing(reduction, mark):
     clean = torch.tensor([1.0, 3.0], requires_grad=True)
     poison = torch.tensor([5.0, 9.0], requires_grad=True)
-    loss = L_theta(clean, poison, torch.full((2,), mark), sums=sums)
-    assert loss.item() == (14.0 if mark else 4.0) / (1 if sums else 2)
+    loss = L_theta(clean, poison, torch.full((2,), mark), reduction)
+    assert loss.item() == (14.0 if mark else 4.0) / (1 if reduction == "sum" else 2)
     slopes = torch.autograd.grad(loss, (clean, poison), materialize_grads=True)
     assert slopes[0 if mark else 1].tolist() == [0, 0]
-    assert slopes[1 if mark else 0].tolist() == [1.0 if sums else 0.5] * 2
+    assert slopes[1 if mark else 0].tolist() == [1.0 if reduction == "sum" else 0.5] * 2

@@ -7,22 +7,26 @@ import torch
 from tests import oracles
 from tests.defenses.datadefense import toys
 from tests.defenses.datadefense.learned_rounds import (
+    BOX,
+    DEFAULT,
     POISONED,
     in_the_box,
     is_sound,
     one_round,
     same_psi,
     started,
+    steps,
 )
+from tests.records import marked_places, suspicions
 
 from datadefense import Examples
 from datadefense.core.rng import generator
 from datadefense.core.settings import SettingsError, build
 from datadefense.defenses import DataDefenseLearned
 from datadefense.defenses.datadefense.detector import draw_psi, gamma, standardise
-from datadefense.defenses.datadefense.detector_fit import CLIP, Steps, fit
-from datadefense.defenses.datadefense.faults import NAMES
+from datadefense.defenses.datadefense.detector_fit import fit
 from datadefense.defenses.datadefense.losses import l_c, l_p
+from datadefense.defenses.datadefense.penalties import NAMES
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -33,18 +37,18 @@ def test_who_learned_the_poisoned_labels_loses_its_weight_and_the_others_keep_th
     server, round = toys.server(seed=seed), toys.attacked_round(10, attackers)
     result = one_round(DataDefenseLearned(), round, server, started(seed))
     is_sound(result, round)
-    assert result.report["marked"] == POISONED
+    assert marked_places(result) == POISONED
     assert result.weights[:attackers].tolist() == [0] * attackers
     fair = 1 / (10 - attackers)
     assert result.weights[attackers:].tolist() == pytest.approx([fair] * (10 - attackers), rel=0.1)
-    for reason in result.report["reasons"][:attackers]:
-        assert reason.startswith(("learned_poison", "moved_far"))
+    for reason in result.reasons[:attackers]:
+        assert reason.code in {"learned_poison", "moved_far"}
 
 
 @pytest.mark.parametrize("corner", list(product((0, 1), repeat=3)), ids=str)
 def test_any_start_of_theta_in_the_box_will_do(corner):
     round = toys.attacked_round()
-    theta = torch.tensor([DataDefenseLearned.box[end][i] for i, end in enumerate(corner)]).double()
+    theta = torch.tensor([BOX[end][i] for i, end in enumerate(corner)]).double()
     result = one_round(DataDefenseLearned(), round, state=replace(started(), theta=theta))
     is_sound(result, round)
     assert float(result.weights[0]) == 0
@@ -80,7 +84,7 @@ def slow_round(defense, state, round, server):
     distances = [oracles.norm(update) for update in round.updates.tolist()]
     usual = oracles.middle(state.distances) if state.distances else math.inf
     f = torch.tensor(
-        oracles.faults(*per_client, distances, means(start), usual),
+        oracles.penalties(*per_client, distances, means(start), usual),
         dtype=torch.float64,
     )
     theta = state.theta.clone().requires_grad_()
@@ -90,13 +94,11 @@ def slow_round(defense, state, round, server):
     z = server.predict(phi, inputs)
     loss = l_c(z, y)[clean].mean() + l_p(z, y)[marked].mean()
     (gradient,) = torch.autograd.grad(loss, theta)
-    width = [high - low for low, high in zip(*DataDefenseLearned.box, strict=True)]
+    width = [high - low for low, high in zip(*BOX, strict=True)]
     scaled = [g * w for g, w in zip(gradient.tolist(), width, strict=True)]
     stepped = [
         oracles.between(t - defense.theta_rate * w * s / oracles.norm(scaled), low, high)
-        for t, w, s, low, high in zip(
-            state.theta.tolist(), width, scaled, *DataDefenseLearned.box, strict=True
-        )
+        for t, w, s, low, high in zip(state.theta.tolist(), width, scaled, *BOX, strict=True)
     ]
     first, second, _ = state.theta.tolist()
     blameless = [
@@ -129,14 +131,14 @@ def test_a_round_against_loops_and_autograd(seed):
         state = result.state
 
 
-def slow_fit(psi, owned, margins, steps, rate):
+def slow_fit(psi, owned, margins, count, rate):
     """Adam by hand, in float64, on V / n + L_pred / |C| + l_consist / pairs."""
     weights = [weight.double() for weight in psi]
     first, second = ([torch.zeros_like(weight) for weight in weights] for _ in range(2))
     known, y = owned.known_clean.tolist(), owned.examples.labels
     h_1 = standardise(owned.features).double()
     pairs = sum(known) * (len(known) - sum(known))
-    for step in range(1, steps + 1):
+    for step in range(1, count + 1):
         weights = [weight.detach().requires_grad_() for weight in weights]
         W1, W2, W3, W4 = weights
         y_hat = ((h_1 @ W1.T).relu() @ W2.T).softmax(1)
@@ -144,7 +146,8 @@ def slow_fit(psi, owned, margins, steps, rate):
         scores = ((pair @ W3.T).relu() @ W4.T)[:, 0]
         gamma = (scores - scores.min()) / (scores.max() - scores.min())
         loss = sum(
-            g * max(-CLIP, min(CLIP, m)) for g, m in zip(gamma, margins.tolist(), strict=True)
+            g * oracles.between(m, -DEFAULT.margin_clip, DEFAULT.margin_clip)
+            for g, m in zip(gamma, margins.tolist(), strict=True)
         )
         loss = loss / len(known) + oracles.consistency(gamma, known) / max(1, pairs)
         for row, label, is_known in zip(y_hat, y, known, strict=True):
@@ -165,7 +168,7 @@ def test_the_detectors_steps_against_adam_by_hand(known):
     owned = toys.defense_set(12, 4, known)
     margins = 4 * torch.randn(16, generator=generator(0, "margins"))
     start = draw_psi(toys.WIDTH, toys.CLASSES, generator(0, "psi"), hidden=32)
-    found = fit(start, owned, margins, Steps(4, 1e-3))
+    found = fit(start, owned, margins, steps(4, 1e-3))
     expected = slow_fit(start, owned, margins, 4, 1e-3)
     for before, one, two in zip(start, found, expected, strict=True):
         length = float((two - before).norm())
@@ -195,7 +198,7 @@ def test_margins_count_up_to_a_limit():
     states = [
         DataDefenseLearned().init(server, factor * toys.released()) for factor in (1000.0, 2000.0)
     ]
-    assert min(map(abs, states[0].first_margins.values())) > CLIP
+    assert min(map(abs, states[0].first_margins.values())) > DEFAULT.margin_clip
     assert same_psi(states[0].psi, states[1].psi)
 
 
@@ -220,19 +223,23 @@ def test_the_report_says_why():
     result = one_round(DataDefenseLearned(), round, server, state)
     owned = server.defense_set
     scores = gamma(state.psi, standardise(owned.features), owned.examples.labels)
-    assert result.report["gamma"] == pytest.approx(scores.tolist(), rel=1e-3)
-    assert result.report["theta"] == state.theta.tolist()
+    assert suspicions(result) == pytest.approx(scores.tolist(), rel=1e-3)
+    assert result.theta == dict(zip(NAMES, state.theta.tolist(), strict=True))
     assert set(result.evidence) == {"clean_loss", "poison_loss", "distance", *NAMES}
     costs = [
         [t * float(result.evidence[name][j]) for t, name in zip(state.theta, NAMES, strict=True)]
         for j in range(10)
     ]
-    for reason, cost in zip(result.report["reasons"], costs, strict=True):
-        if max(cost) > 0:
-            assert reason.split()[0] == NAMES[cost.index(max(cost))]
-            assert float(reason.split()[1]) > 0
+    equal = float(result.weights.mean())
+    for j, (reason, cost) in enumerate(zip(result.reasons, costs, strict=True)):
+        if max(cost) > 0 and float(result.weights[j]) < equal:
+            assert reason.code == NAMES[cost.index(max(cost))]
+            fault = float(result.evidence[reason.code][j])
+            shown = 1 + fault if reason.code == "moved_far" else 100 * fault
+            assert reason.value == pytest.approx(shown)
         else:
-            assert reason == ""
+            assert reason is None
+    assert sum(reason is not None for reason in result.reasons) >= 1
     assert result.report["released_poison_loss"] > result.report["released_clean_loss"]
     assert "poison_share" not in result.report
 
@@ -245,7 +252,7 @@ def test_an_unknown_share_is_estimated_and_reported(poisoned):
     result = one_round(DataDefenseLearned(beta="auto"), round, toys.server(owned))
     share, error = result.report["poison_share"], result.report["poison_share_error"]
     assert abs(share - poisoned / 100) <= 2 * error + 0.02
-    assert abs(len(result.report["marked"]) - 100 * max(0.2, share)) <= 0.5
+    assert abs(len(marked_places(result)) - 100 * max(0.2, share)) <= 0.5
     assert float(result.weights[0]) == 0
 
 
@@ -253,7 +260,7 @@ def test_of_a_share_that_cannot_be_estimated_a_fifth_is_marked():
     round, server = toys.attacked_round(), toys.server(toys.defense_set(80, 20, 4))
     result = one_round(DataDefenseLearned(beta="auto"), round, server)
     assert "poison_share" not in result.report
-    assert len(result.report["marked"]) == 20
+    assert len(marked_places(result)) == 20
     is_sound(result, round)
 
 

@@ -1,4 +1,4 @@
-"""What the default remembers: a set that grows, files, halts."""
+"""What the learned form remembers: a set that grows, files, halts."""
 
 from dataclasses import replace
 
@@ -11,13 +11,15 @@ from tests.defenses.datadefense.learned_rounds import (
     one_round,
     same_psi,
     started,
+    steps,
 )
+from tests.records import marked_places, said, suspicions
 
 from datadefense import load_state, save_state
 from datadefense.core.rng import generator
 from datadefense.defenses import DataDefenseLearned
 from datadefense.defenses.datadefense.detector import Psi
-from datadefense.defenses.datadefense.detector_fit import ROUND_RATE, Steps, fit
+from datadefense.defenses.datadefense.detector_fit import fit
 from datadefense.defenses.datadefense.learned import LearnedState
 from datadefense.defenses.datadefense.losses import margin
 
@@ -32,14 +34,14 @@ def test_a_set_that_grows_and_is_corrected_keeps_the_state():
     second = one_round(defense, round, toys.server(grown), first.state)
     is_sound(second, round)
     assert same_psi(second.state.psi, first.state.psi)
-    assert len(second.report["gamma"]) == 110
+    assert len(suspicions(second)) == 110
     margins = second.state.first_margins
     assert tuple(margins) == grown.ids
     started = margin(toys.predict(toys.released(), old.examples.inputs), old.examples.labels)
-    assert [margins[one] for one in old.ids] == started.tolist()
+    assert [margins[example] for example in old.ids] == started.tolist()
     today = margin(toys.predict(later, more.examples.inputs), more.examples.labels)
     assert [margins[one] for one in more.ids] == pytest.approx(today.tolist(), abs=1e-5)
-    assert not set(second.report["marked"]) & set(range(30, 35))
+    assert not set(marked_places(second)) & set(range(30, 35))
 
 
 def test_examples_that_were_taken_out_are_forgotten_and_order_does_not_matter():
@@ -48,10 +50,10 @@ def test_examples_that_were_taken_out_are_forgotten_and_order_does_not_matter():
     order = torch.randperm(100, generator=generator(0))[:70]
     part = old.take(order)
     second = one_round(defense, toys.attacked_round(index=2), toys.server(part), first.state)
-    expected = {one: first.state.first_margins[one] for one in part.ids}
+    expected = {example: first.state.first_margins[example] for example in part.ids}
     assert second.state.first_margins == expected
     poisoned = {place for place, row in enumerate(order.tolist()) if row in POISONED}
-    assert len(poisoned & set(second.report["marked"])) >= len(poisoned) - 2
+    assert len(poisoned & set(marked_places(second))) >= len(poisoned) - 2
 
 
 def test_the_detector_learns_from_the_mean_of_first_and_present_margins():
@@ -63,7 +65,7 @@ def test_the_detector_learns_from_the_mean_of_first_and_present_margins():
     first, now = (margin(toys.predict(at, inputs), y) for at in (toys.released(), result.params))
     assert (first[80:] < 0).all()
     assert (now[80:] > 0).all()
-    expected = fit(started().psi, owned, (first + now) / 2, Steps(3, ROUND_RATE))
+    expected = fit(started().psi, owned, (first + now) / 2, steps(3, defense.psi_rate))
     assert same_psi(result.state.psi, expected)
 
 
@@ -79,7 +81,7 @@ def test_a_model_that_is_poisoned_later_does_not_talk_the_detector_out_of_what_i
         round = toys.round_of([toys.honest(seed) for seed in range(4)], index, fallen)
         result = defense.aggregate(state, round, server)
         state = result.state
-    assert len(set(result.report["marked"]) & set(POISONED)) >= 18
+    assert len(set(marked_places(result)) & set(POISONED)) >= 18
 
 
 @pytest.mark.parametrize("beta", [0.2, "auto"])
@@ -96,7 +98,7 @@ def test_from_a_file_it_goes_on_to_the_same_bits(tmp_path, beta):
         resumed = defense.aggregate(restored, round, server)
         assert torch.equal(straight.params, resumed.params)
         assert torch.equal(straight.weights, resumed.weights)
-        assert straight.report == resumed.report
+        assert said(straight) == said(resumed)
         state, restored = straight.state, resumed.state
         assert torch.equal(state.theta, restored.theta)
         assert same_psi(state.psi, restored.psi)

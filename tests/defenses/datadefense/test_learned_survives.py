@@ -12,23 +12,19 @@ from tests.defenses.datadefense.learned_rounds import (
     several_rounds,
     started,
 )
+from tests.records import marked_places, suspicions
 
 from datadefense import Examples
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.rng import generator
 from datadefense.defenses import DataDefenseLearned
-from datadefense.defenses.datadefense import learned
 from datadefense.defenses.datadefense.client_losses import WORST
 from datadefense.defenses.datadefense.detector import Psi
 from datadefense.testing import toy_round, toy_server
 
-
-@pytest.fixture
-def short_start(monkeypatch):
-    """For what must be survived, not learned; `started` must not be called under it."""
-    monkeypatch.setattr(learned, "START", learned.Steps(10, 1e-3))
-
-
+pytestmark = pytest.mark.slow
+SHORT = DataDefenseLearned(start_steps=10)
+"""For what must be survived, not learned."""
 FLIPPED = "the detector ranked known clean examples above the others"
 
 
@@ -47,9 +43,9 @@ def test_a_detector_that_has_collapsed_recovers(how):
     is_sound(result, round)
     assert result.report["restarted"] == FLIPPED
     if how != "flipped":
-        assert set(result.report["gamma"]) == {0.5}
+        assert set(suspicions(result)) == {0.5}
     again = one_round(defense, replace(round, index=2), server, result.state)
-    assert again.report["marked"] == POISONED
+    assert marked_places(again) == POISONED
     assert "restarted" not in again.report
     assert float(again.weights[0]) == 0
 
@@ -59,7 +55,6 @@ def test_a_sound_detector_is_not_restarted():
     assert "restarted" not in result.report
 
 
-@pytest.mark.usefixtures("short_start")
 @pytest.mark.parametrize("labels", ["mixed", "one"])
 @pytest.mark.parametrize("value", [0.0, 7.0])
 def test_features_that_say_nothing_are_survived(labels, value):
@@ -67,39 +62,34 @@ def test_features_that_say_nothing_are_survived(labels, value):
     if labels == "one":
         owned = replace(owned, examples=Examples(owned.examples.inputs, torch.zeros(100).long()))
     server = toys.server(replace(owned, features=torch.full((100, 3), value)))
-    result = several_rounds(DataDefenseLearned(), server, toys.released())
+    result = several_rounds(SHORT, server, toys.released())
     if labels == "one":
-        assert set(result.report["gamma"]) == {0.5}
+        assert set(suspicions(result)) == {0.5}
 
 
-@pytest.mark.usefixtures("short_start")
 @pytest.mark.parametrize("size", [1e30, 3e38])
 def test_features_near_the_end_of_the_float_range_are_survived(size):
     owned = toys.defense_set()
     signs = owned.features.sign()
-    several_rounds(
-        DataDefenseLearned(), toys.server(replace(owned, features=size * signs)), toys.released()
-    )
+    several_rounds(SHORT, toys.server(replace(owned, features=size * signs)), toys.released())
 
 
-@pytest.mark.usefixtures("short_start")
 @pytest.mark.parametrize("beta", [0.0, 1e-9, 0.8, 1.0])
 def test_empty_and_full_splits(beta):
-    result = several_rounds(DataDefenseLearned(beta=beta), toys.server(), toys.released())
-    assert len(result.report["marked"]) == {0.0: 0, 1e-9: 1}.get(beta, 80)
+    result = several_rounds(replace(SHORT, beta=beta), toys.server(), toys.released())
+    assert len(marked_places(result)) == {0.0: 0, 1e-9: 1}.get(beta, 80)
     if beta == 0:
         assert result.evidence["poison_loss"].tolist() == [0] * 4
         assert result.evidence["learned_poison"].tolist() == [0] * 4
 
 
-@pytest.mark.usefixtures("short_start")
 @pytest.mark.parametrize("beta", [0.0, 0.2, 1.0, "auto"])
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
 def test_a_handful_of_examples(count, beta):
     poisoned = count // 2
     for known in {0, 1, count - poisoned}:
         owned = toys.defense_set(count - poisoned, poisoned, known)
-        several_rounds(DataDefenseLearned(beta=beta), toys.server(owned), toys.released(), 2)
+        several_rounds(replace(SHORT, beta=beta), toys.server(owned), toys.released(), 2)
 
 
 @pytest.mark.parametrize("kind", ["none", "all", "one class", "wrong"])
@@ -115,7 +105,7 @@ def test_marks_of_any_kind_do_not_let_the_attacker_in(kind):
     server, round = toys.server(replace(owned, known_clean=known)), toys.attacked_round()
     result = one_round(DataDefenseLearned(), round, server)
     is_sound(result, round)
-    marked = result.report["marked"]
+    marked = marked_places(result)
     assert not known[marked].any()
     if kind == "all":
         assert marked == []
@@ -171,13 +161,12 @@ def test_a_client_whose_losses_are_not_finite_is_left_out():
     assert result.evidence["clean_loss"].max() <= WORST
 
 
-@pytest.mark.usefixtures("short_start")
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e38])
 def test_losses_of_every_model_that_are_not_finite(value):
     def broken(params, inputs):
         return toys.predict(params, inputs) * value
 
-    several_rounds(DataDefenseLearned(), replace(toys.server(), predict=broken), toys.released())
+    several_rounds(SHORT, replace(toys.server(), predict=broken), toys.released())
 
 
 def test_a_model_that_is_not_finite_only_at_the_average_leaves_theta_alone():
@@ -197,7 +186,6 @@ def test_a_model_that_is_not_finite_only_at_the_average_leaves_theta_alone():
     assert torch.equal(result.state.theta, state.theta)
 
 
-@pytest.mark.usefixtures("short_start")
 def test_one_class_only_is_survived():
     def predict(params, inputs):
         return toys.predict(params, inputs)[:, :1]
@@ -205,7 +193,7 @@ def test_one_class_only_is_survived():
     examples = Examples(torch.randn(20, toys.WIDTH, generator=generator(0)), torch.zeros(20).long())
     owned = DefenseSet(examples, torch.arange(20) < 5, examples.inputs)
     server = replace(toys.server(owned), predict=predict)
-    several_rounds(DataDefenseLearned(), server, toys.released())
+    several_rounds(SHORT, server, toys.released())
 
 
 def test_a_round_in_which_nobody_moved_does_not_end_the_defense():
@@ -231,11 +219,10 @@ def test_clients_that_learned_nothing_do_not_shut_out_the_others():
     assert result.state.distances[0] > 0
 
 
-@pytest.mark.usefixtures("short_start")
 @pytest.mark.parametrize("seed", range(3))
 def test_rounds_of_the_toy_server(seed):
     """A model that was never trained, whose wrong labels are no stranger than the right ones."""
-    defense, server = DataDefenseLearned(), toy_server(seed)
+    defense, server = SHORT, toy_server(seed)
     for clients in (1, 2, 11):
         round = toy_round(clients, seed)
         is_sound(one_round(defense, round, server), round)

@@ -9,7 +9,12 @@ from datadefense import Examples, Server
 from datadefense.defenses import DataDefenseLearned
 from datadefense.defenses.datadefense.client_losses import WORST
 from datadefense.defenses.datadefense.losses import l_c, margin
-from datadefense.defenses.datadefense.model_scores import answers, answers_of, fingerprint, keep
+from datadefense.defenses.datadefense.model_scores import (
+    fingerprint,
+    keep,
+    scores_from_logits,
+    scores_of,
+)
 
 
 class Counted:
@@ -30,19 +35,19 @@ def fallen():
 def test_what_is_kept_is_what_a_forward_pass_gives():
     examples, server = toys.defense_set().examples, toys.server()
     z = toys.predict(fallen(), examples.inputs)
-    given = answers(z, examples)
+    given = scores_from_logits(z, examples)
     assert torch.equal(given.losses, l_c(z, examples.labels))
     assert torch.equal(given.margins, margin(z, examples.labels))
-    fresh = answers_of(server, fallen(), examples, {})
-    known = answers_of(server, fallen(), examples, keep(fallen(), examples, given))
-    for one, two, three in zip(given, fresh, known, strict=True):
-        assert torch.equal(one, two)
-        assert torch.equal(two, three)
+    fresh = scores_of(server, fallen(), examples, {})
+    known = scores_of(server, fallen(), examples, keep(fallen(), examples, given))
+    for expected, computed, remembered in zip(given, fresh, known, strict=True):
+        assert torch.equal(expected, computed)
+        assert torch.equal(computed, remembered)
 
 
 def test_logits_that_are_not_finite_give_the_worst():
     z = torch.tensor([[torch.nan, 0.0], [torch.inf, 0.0], [-3e38, 3e38]])
-    given = answers(z, Examples(torch.zeros(3, 1), torch.tensor([0, 1, 0])))
+    given = scores_from_logits(z, Examples(torch.zeros(3, 1), torch.tensor([0, 1, 0])))
     assert given.losses.tolist() == [WORST] * 3
     assert given.margins.isfinite().all()
     assert given.margins.abs().max() <= WORST
@@ -51,7 +56,7 @@ def test_logits_that_are_not_finite_give_the_worst():
 @pytest.mark.parametrize("what", ["model", "inputs", "labels", "order"])
 def test_another_model_or_other_examples_are_not_taken_for_the_kept_ones(what):
     examples = toys.defense_set().examples
-    kept = keep(toys.released(), examples, answers(torch.zeros(100, 3), examples))
+    kept = keep(toys.released(), examples, scores_from_logits(torch.zeros(100, 3), examples))
     params = toys.released().clone()
     if what == "model":
         params[3] = torch.nextafter(params[3], params[4])
@@ -65,8 +70,8 @@ def test_another_model_or_other_examples_are_not_taken_for_the_kept_ones(what):
         examples = Examples(examples.inputs, labels)
     else:
         examples = examples.take(torch.arange(100).flip(0))
-    expected = answers(toys.predict(params, examples.inputs), examples)
-    found = answers_of(toys.server(), params, examples, kept)
+    expected = scores_from_logits(toys.predict(params, examples.inputs), examples)
+    found = scores_of(toys.server(), params, examples, kept)
     assert torch.equal(found.losses, expected.losses)
     assert torch.equal(found.margins, expected.margins)
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 from tests import oracles
 from tests.defenses.datadefense import toys
+from tests.records import suspicions
 
 from datadefense import Examples, load_state, save_state
 from datadefense.core.rng import generator
@@ -84,9 +85,9 @@ def slow_round(defense, state, round, server):
     phi = start + sum(weight * update for weight, update in zip(C, round.updates, strict=True))
     l_c, l_p = label_losses(server.predict, phi, owned.examples)
     parts = (l_c[clean], l_p[marked])
-    loss = sum(part.sum() if defense.sums else part.mean() for part in parts)
+    loss = sum(part.sum() if defense.theta_loss == "sum" else part.mean() for part in parts)
     (slope,) = torch.autograd.grad(loss, theta)
-    at = start if defense.psi_first else phi.detach()
+    at = start if defense.psi_update == "before" else phi.detach()
     l_c, l_p = label_losses(server.predict, at, owned.examples)
     psi = slow_psi_step(
         state.psi,
@@ -118,7 +119,8 @@ def test_a_round_against_autograd_through_the_average(make, seed):
     assert result.weights.tolist() == pytest.approx(weights, abs=1e-6)
     assert result.params.tolist() == pytest.approx(params, abs=1e-6)
     assert result.state.theta.tolist() == pytest.approx(stepped, rel=1e-5, abs=1e-6)
-    assert result.report["theta"] == state.theta.tolist()
+    assert list(result.theta.values()) == state.theta.tolist()
+    assert list(result.theta) == list(result.evidence)
     moved_alike(state.psi, result.state.psi, psi)
     assert "dead" not in result.report
 
@@ -143,7 +145,7 @@ def test_the_order_of_the_updates_matters():
 def test_the_consistent_start_against_autograd(make):
     defense, server = make(start_steps=2, start_rate=0.003), small_server()
     owned = server.defense_set
-    psi = draw_psi(toys.WIDTH, toys.CLASSES, server.generator(defense.name, "psi"))
+    psi = draw_psi(toys.WIDTH, toys.CLASSES, server.generator(defense.name, "psi"), 256)
     expected = psi
     for _ in range(2):
         expected = slow_psi_step(expected, owned, None, rate=0.003, lam=defense.start_lam)
@@ -168,11 +170,12 @@ def test_how_theta_is_drawn():
 
 def test_presets_are_named_fields_and_nothing_else():
     common = {"start_steps": 100, "start_rate": 1e-5, "start_lam": 10.0, "psi_rate": 0.001}
-    algorithm_1 = common | {"form": "relu", "features": 3, "sums": True, "theta_rate": 0.01}
-    algorithm_1 |= {"theta_start": "normal", "psi_scale": 1.0, "psi_first": True, "lam": 10.0}
-    algorithm_2 = algorithm_1 | {"psi_first": False, "lam": 0.0}
-    code = algorithm_2 | {"form": "linear", "features": 4, "sums": False, "theta_rate": 0.16}
-    code |= {"theta_start": "xavier", "psi_scale": 1 / 32}
+    algorithm_1 = common | {"form": "relu", "features": 3, "theta_loss": "sum"}
+    algorithm_1 |= {"theta_start": "normal", "psi_scale": 1.0, "lam": 10.0, "theta_rate": 0.01}
+    algorithm_1 |= {"psi_update": "before", "hidden": 256}
+    algorithm_2 = algorithm_1 | {"psi_update": "after", "lam": 0.0}
+    code = algorithm_2 | {"form": "linear", "features": 4, "theta_loss": "mean"}
+    code |= {"theta_start": "xavier", "psi_scale": 1 / 32, "theta_rate": 0.16}
     for make, fields in zip(PRESETS, (algorithm_1, algorithm_2, code), strict=True):
         assert {name: getattr(make(), name) for name in fields} == fields
 
@@ -303,7 +306,7 @@ def test_features_that_say_nothing_are_survived(make):
     examples = Examples(owned.examples.inputs, torch.zeros(12).long())
     flat = replace(owned, examples=examples, features=torch.ones(12, 2))
     result = two_rounds(make(start_steps=3), toys.server(flat), toys.released())
-    assert result.report["gamma"] == [0.5] * 12
+    assert suspicions(result) == [0.5] * 12
 
 
 @EACH
@@ -312,7 +315,7 @@ def test_a_flat_detector_is_not_moved_by_the_ranking(make):
     state = make(start_steps=0).init(server, round.global_params)
     flat = replace(state, psi=Psi(*(torch.zeros_like(weight) for weight in state.psi)))
     result = make(lam=0.0).aggregate(flat, round, server)
-    assert set(result.report["gamma"]) == {0.5}
+    assert set(suspicions(result)) == {0.5}
     assert not any(weight.any() for weight in result.state.psi)
 
 
@@ -323,6 +326,9 @@ def test_a_flat_detector_is_not_moved_by_the_ranking(make):
         ({"form": "cubic"}, "form must be one of relu, linear, got 'cubic'"),
         ({"features": 5}, "features must be one of 3, 4, got '5'"),
         ({"theta_start": "zero"}, "theta_start must be one of normal, xavier, got 'zero'"),
+        ({"theta_loss": "max"}, "theta_loss must be one of sum, mean, got 'max'"),
+        ({"psi_update": "never"}, "psi_update must be one of before, after, got 'never'"),
+        ({"hidden": 0}, "hidden must be >= 1, got 0"),
         ({"theta_rate": -1}, "theta_rate must be >= 0, got -1"),
         ({"psi_decay_every": 0}, "psi_decay_every must be >= 1, got 0"),
         ({"start_steps": -1}, "start_steps must be >= 0, got -1"),

@@ -1,4 +1,3 @@
-import inspect
 import math
 
 import pytest
@@ -9,33 +8,34 @@ from tests import oracles
 from tests.defenses.datadefense import sets, toys
 
 from datadefense import Examples, Server
-from datadefense.defenses import DataDefense
 from datadefense.defenses.datadefense.client_losses import WORST
 from datadefense.defenses.datadefense.losses import l_c, margin
 from datadefense.defenses.datadefense.sure_poison import (
-    FEWEST,
-    PRIOR,
+    Criterion,
     SurePoison,
     sure_poison,
     suspicion,
 )
 
-DEFAULT = {
-    name: parameter.default
-    for name, parameter in inspect.signature(sure_poison).parameters.items()
-    if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-}
+DEFAULT = {"share": 0.1, "chance": 3e-5}
+FEWEST = 5
+
+
+def sure(margins, labels, known_clean, *, share=0.1, chance=3e-5, **rest):
+    """What is surely poisoned, where not said otherwise by the default's criterion."""
+    chosen = {"fewest_known": FEWEST, "prior": 10, "pile_share": 0.5} | rest
+    return sure_poison(margins, labels, known_clean, Criterion(share, chance, **chosen))
 
 
 @st.composite
 def small_sets(draw):
     """Few labels, margins with ties, huge ones among them."""
-    one = st.tuples(
+    example = st.tuples(
         st.one_of(st.integers(-12, 12).map(lambda n: n / 4), st.sampled_from([-WORST, WORST])),
         st.integers(0, 3),
         st.booleans(),
     )
-    rows = draw(st.lists(one, max_size=20))
+    rows = draw(st.lists(example, max_size=20))
     label = draw(st.integers(0, 3))
     rows += [(-4.0, label, False)] * draw(st.integers(0, 15))
     rows += [(2.0, other % 4, True) for other in range(draw(st.integers(0, 12)))]
@@ -56,15 +56,11 @@ settings = st.fixed_dictionaries(
 )
 
 
-def test_the_defense_and_the_function_have_the_same_defaults():
-    assert (DataDefense().low_share, DataDefense().chance) == (DEFAULT["share"], DEFAULT["chance"])
-
-
 @given(small_sets(), settings)
 def test_against_loops(case, chosen):
-    found = sure_poison(*case, **chosen)
+    found = sure(*case, **chosen)
     expected = sets.slow_sure_poison(
-        *(part.tolist() for part in case), **chosen, fewest=FEWEST, prior=PRIOR
+        *(part.tolist() for part in case), **chosen, fewest=FEWEST, prior=10
     )
     assert found.dtype == torch.bool
     assert found.tolist() == expected
@@ -76,7 +72,7 @@ def test_the_loops_find_something_or_nothing_about_as_often():
 
     @given(small_sets(), settings)
     def look(case, chosen):
-        seen.append(bool(sure_poison(*case, **chosen).any()))
+        seen.append(bool(sure(*case, **chosen).any()))
 
     look()
     assert 0.1 < sum(seen) / len(seen) < 0.9
@@ -95,20 +91,20 @@ def test_suspicion_against_loops(case):
 @given(small_sets(), settings, st.randoms(use_true_random=False))
 def test_what_is_known_to_be_clean_is_never_sure_and_order_does_not_matter(case, chosen, random):
     margins, labels, known = case
-    found = sure_poison(*case, **chosen)
+    found = sure(*case, **chosen)
     assert not (found & known).any()
     order = list(range(len(margins)))
     random.shuffle(order)
-    shuffled = sure_poison(margins[order], labels[order], known[order], **chosen)
+    shuffled = sure(margins[order], labels[order], known[order], **chosen)
     assert torch.equal(shuffled, found[order])
-    renamed = sure_poison(margins, 7 - labels, known, **chosen)
+    renamed = sure(margins, 7 - labels, known, **chosen)
     assert torch.equal(renamed, found)
 
 
 @given(small_sets(), settings)
 def test_who_is_sure_is_more_suspect_than_all_but_a_share_of_the_known(case, chosen):
     margins, _, known = case
-    found = sure_poison(*case, **chosen)
+    found = sure(*case, **chosen)
     if found.any():
         assert suspicion(margins, known)[found].min() >= 1 - chosen["share"] - 1 / known.sum()
 
@@ -123,7 +119,7 @@ def purity(found, poisoned):
 @pytest.mark.parametrize("count", [20, 30, 100])
 def test_poison_piled_under_one_label_is_found(seed, count):
     *case, poisoned = sets.drawn_set(seed, {3: count})
-    found = sure_poison(*case)
+    found = sure(*case)
     complete, pure = purity(found, poisoned)
     assert not (found & case[2]).any()
     assert complete == 1
@@ -133,14 +129,14 @@ def test_poison_piled_under_one_label_is_found(seed, count):
 
 
 def test_where_there_is_no_poison_none_is_found():
-    found = [sure_poison(*sets.drawn_set(seed, {})[:3]) for seed in range(40)]
-    assert sum(bool(one.any()) for one in found) <= 2
+    found = [sure(*sets.drawn_set(seed, {})[:3]) for seed in range(40)]
+    assert sum(bool(marked.any()) for marked in found) <= 2
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_two_backdoors_are_found(seed):
     *case, poisoned = sets.drawn_set(seed, {3: 30, 7: 20})
-    found = sure_poison(*case)
+    found = sure(*case)
     assert purity(found, poisoned)[0] == 1
     assert set(case[1][found].tolist()) == {3, 7}
 
@@ -148,9 +144,24 @@ def test_two_backdoors_are_found(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_a_pile_of_less_than_half_the_greatest_is_not_sure(seed):
     _, labels, *_ = case = sets.drawn_set(seed, {3: 100, 7: 25})[:3]
-    assert set(labels[sure_poison(*case)].tolist()) == {3}
+    assert set(labels[sure(*case)].tolist()) == {3}
     _, labels, *_ = alone = sets.drawn_set(seed, {7: 25})[:3]
-    assert set(labels[sure_poison(*alone)].tolist()) == {7}
+    assert set(labels[sure(*alone)].tolist()) == {7}
+
+
+def test_which_pile_is_too_small_is_a_choice():
+    _, labels, *_ = case = sets.drawn_set(0, {3: 100, 7: 40})[:3]
+    assert set(labels[sure(*case)].tolist()) == {3}
+    assert set(labels[sure(*case, pile_share=0.3)].tolist()) == {3, 7}
+
+
+def test_what_a_label_has_to_prove_is_a_choice():
+    """With a large prior, a label's own known clean examples hardly count."""
+    margins, labels, known, _ = sets.drawn_set(0, {}, clean=600, known=200)
+    hard = (labels == 4) & (torch.arange(600) % 4 > 0)
+    margins = torch.where(hard, margins - 10, margins)
+    assert not sure(margins, labels, known).any()
+    assert set(labels[sure(margins, labels, known, prior=10_000)].tolist()) == {4}
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -158,9 +169,9 @@ def test_hard_examples_spread_over_the_labels_are_not_sure(seed):
     """As many as a backdoor has, and their labels look as absurd."""
     margins, labels, known, _ = sets.drawn_set(seed, {}, hard=30)
     assert int((margins < 0).sum()) == 30
-    assert not sure_poison(margins, labels, known).any()
+    assert not sure(margins, labels, known).any()
     *case, poisoned = sets.drawn_set(seed, {3: 30}, hard=30)
-    found = sure_poison(*case)
+    found = sure(*case)
     assert purity(found, poisoned)[0] == 1
     assert set(case[1][found].tolist()) == {3}
 
@@ -170,15 +181,15 @@ def test_a_label_that_is_hard_among_the_known_too_is_not_sure(seed):
     margins, labels, known, _ = sets.drawn_set(seed, {}, clean=600, known=200)
     hard = (labels == 4) & (torch.arange(600) % 4 > 0)
     margins = torch.where(hard, margins - 10, margins)
-    assert not sure_poison(margins, labels, known).any()
+    assert not sure(margins, labels, known).any()
     unseen = torch.where(hard & known, margins + 10, margins)
-    assert set(labels[sure_poison(unseen, labels, known)].tolist()) == {4}
+    assert set(labels[sure(unseen, labels, known)].tolist()) == {4}
 
 
 @pytest.mark.parametrize("known", range(FEWEST + 1))
 def test_with_few_known_clean_examples_nothing_is_sure(known):
     *case, poisoned = sets.drawn_set(0, {3: 60}, known=known)
-    found = sure_poison(*case)
+    found = sure(*case)
     assert bool(found.any()) == (known >= FEWEST)
     if known == 0:
         assert set(suspicion(case[0], case[2]).tolist()) == {0.5}
@@ -189,32 +200,32 @@ def test_with_few_known_clean_examples_nothing_is_sure(known):
 def test_all_known_clean():
     margins, labels, _, _ = sets.drawn_set(0, {3: 30})
     everyone = torch.ones_like(labels, dtype=torch.bool)
-    assert not sure_poison(margins, labels, everyone).any()
+    assert not sure(margins, labels, everyone).any()
 
 
 @pytest.mark.parametrize("known", [True, False])
 def test_one_example(known):
     marked = torch.tensor([known])
-    assert sure_poison(torch.tensor([-9.0]), torch.tensor([0]), marked).tolist() == [False]
+    assert sure(torch.tensor([-9.0]), torch.tensor([0]), marked).tolist() == [False]
     assert suspicion(torch.tensor([-9.0]), marked).tolist() == [0 if known else 0.5]
 
 
 def test_no_example():
     nothing = torch.zeros(0)
-    assert len(sure_poison(nothing, nothing.long(), nothing.bool())) == 0
+    assert len(sure(nothing, nothing.long(), nothing.bool())) == 0
     assert len(suspicion(nothing, nothing.bool())) == 0
 
 
 def test_a_first_model_to_which_all_is_alike_is_sure_of_nothing():
     _, labels, known, _ = sets.drawn_set(0, {3: 30})
-    assert not sure_poison(torch.full((330,), -2.5), labels, known).any()
+    assert not sure(torch.full((330,), -2.5), labels, known).any()
 
 
 @pytest.mark.parametrize("size", [WORST, 1e38])
 def test_huge_margins(size):
     margins, labels, known, poisoned = sets.drawn_set(0, {3: 30})
     margins = size * margins.sign()
-    found = sure_poison(margins, labels, known)
+    found = sure(margins, labels, known)
     assert torch.equal(found, poisoned)
     scores = suspicion(margins, known)
     assert scores.isfinite().all()
@@ -255,7 +266,7 @@ def test_the_reference_is_the_first_models_and_not_the_present_ones():
     assert part.reference < 0.1
     assert fallen.reference > 0.9
     odds = margin(toys.predict(toys.released(), examples.inputs), examples.labels)[90:]
-    expected = oracles.mean([1 / (1 + math.exp(-one)) for one in odds.tolist()])
+    expected = oracles.mean([1 / (1 + math.exp(-log_odds)) for log_odds in odds.tolist()])
     assert part.reference == pytest.approx(expected, abs=1e-6)
 
 

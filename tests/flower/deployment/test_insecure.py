@@ -19,21 +19,11 @@ def deployment(tmp_path_factory):
 
 
 def verdicts(line):
-    return {one["node"]: one["verdict"] for one in line["nodes"]}
+    return {one["client"]: one["verdict"] for one in line["clients"]}
 
 
-def test_datadefense_keeps_the_backdoor_out(deployment):
-    ids = deployment.nodes_there(0, 1, 2)
-    outcome = deployment.run("defended", malicious=2, num_server_rounds=2)
-    assert outcome.status == "finished:completed", outcome.log
-    assert sorted(outcome.rounds) == [0, 1, 2]
-    assert all(found["asr_percent"] < 20 for found in outcome.rounds.values()), outcome.rounds
-    assert outcome.rounds[2]["ma_percent"] > outcome.rounds[0]["ma_percent"] > 80
-    for line in outcome.trail:
-        assert verdicts(line) == {ids[0]: "counted", ids[1]: "counted", ids[2]: "excluded"}
-
-
-def test_flowers_fedavg_does_not(deployment):
+def test_flowers_fedavg_lets_the_backdoor_in(deployment):
+    """Which DataDefense keeps out, see `test_secure`."""
     deployment.nodes_there(0, 1, 2)
     outcome = deployment.run("fedavg", defense="flower-fedavg", malicious=2, num_server_rounds=1)
     assert outcome.status == "finished:completed", outcome.log
@@ -61,14 +51,18 @@ def test_garbage_each_round_and_a_serverapp_that_is_killed(deployment):
     assert [line["round"] for line in outcome.trail] == [1, 2, 3]
     reasons = ("values are not finite", "has shape", "num_examples must be in")
     for line, reason in zip(outcome.trail, reasons, strict=True):
-        (rejected,) = (one for one in line["nodes"] if one["verdict"] == "rejected")
-        assert rejected["node"] == ids[0]
-        assert reason in rejected["reason"]
+        (rejected,) = (one for one in line["clients"] if one["verdict"] == "rejected")
+        assert rejected["client"] == ids[0]
+        assert reason in rejected["reason"]["text"]
         others = [verdict for node, verdict in verdicts(line).items() if node != ids[0]]
         assert len(others) == 2
-        assert set(others) <= {"counted", "excluded"}  # judged by the defense, not by the gate
+        assert set(others) <= {
+            "counted",
+            "reduced",
+            "excluded",
+        }  # judged by the defense, not by the gate
         assert "counted" in others
-        for one in line["nodes"]:
+        for one in line["clients"]:
             assert one["verdict"] == "counted" or one["reason"], one
 
 
@@ -99,5 +93,5 @@ def test_a_node_killed_in_the_middle_of_a_round(deployment):
     assert sorted(outcome.rounds) == [0, 1]
     (line,) = outcome.trail
     assert verdicts(line) == {ids[0]: "counted", ids[1]: "counted", ids[2]: "rejected"}
-    assert "heartbeat" in line["nodes"][-1]["reason"]
+    assert "heartbeat" in line["clients"][-1]["reason"]["text"]
     assert f"node {ids[2]} rejected: " in outcome.log

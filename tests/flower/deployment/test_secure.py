@@ -1,4 +1,4 @@
-"""The same with TLS and node keys, made by the app's own script; strangers stay outside."""
+"""A backdoor kept out, with TLS and node keys made by the app's script; strangers stay outside."""
 
 import subprocess
 import sys
@@ -28,16 +28,18 @@ def deployment(tmp_path_factory):
         yield one
 
 
-def test_an_unregistered_key_gets_nowhere_and_the_rest_works(deployment):
+def test_an_unregistered_key_gets_nowhere_and_datadefense_keeps_the_backdoor_out(deployment):
     ids = deployment.nodes_there(0, 1, 2)
     assert None not in ids.values()
     assert deployment.nodes_there(3) == {3: None}
     assert "Failed to activate SuperNode" in deployment.nodes[3].said()
     assert deployment.nodes[3].process.returncode != 0
 
-    outcome = deployment.run("secure", malicious=2, num_server_rounds=1)
+    outcome = deployment.run("secure", malicious=2, num_server_rounds=2)
     assert outcome.status == "finished:completed", outcome.log
-    assert outcome.rounds[1]["asr_percent"] < 20
-    assert outcome.rounds[1]["ma_percent"] > outcome.rounds[0]["ma_percent"]
-    (line,) = outcome.trail
-    assert {one["node"] for one in line["nodes"]} == set(ids.values())
+    assert sorted(outcome.rounds) == [0, 1, 2]
+    assert all(found["asr_percent"] < 20 for found in outcome.rounds.values()), outcome.rounds
+    assert outcome.rounds[2]["ma_percent"] > outcome.rounds[0]["ma_percent"] > 80
+    for line in outcome.trail:
+        verdicts = {one["client"]: one["verdict"] for one in line["clients"]}
+        assert verdicts == {ids[0]: "counted", ids[1]: "counted", ids[2]: "excluded"}

@@ -26,9 +26,9 @@ def test_a_hundred_nodes_one_of_them_malicious(tmp_path):
     assert outcome.rounds[1]["asr_percent"] < 20
     assert outcome.rounds[1]["ma_percent"] > 80
     (line,) = outcome.trail
-    assert len(line["nodes"]) == 100
-    (excluded,) = (one for one in line["nodes"] if one["verdict"] == "excluded")
-    assert excluded["examples"] == 166
+    assert len(line["clients"]) == 100
+    (excluded,) = (one for one in line["clients"] if one["verdict"] == "excluded")
+    assert excluded["num_examples"] == 166
     assert 0 < line["cost"]["seconds"] < 120
     assert 100 < line["cost"]["peak_memory_mb"] < 4000
     assert "defense-seconds" in outcome.log

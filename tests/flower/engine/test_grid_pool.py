@@ -7,11 +7,14 @@ import pytest
 import torch
 from flwr.app import ConfigRecord, Context, Message, MessageType, RecordDict
 from flwr.serverapp.strategy import FedAvg
+from tests.attacks.remembering import Counting, Remembering
+from tests.attacks.remembering import same as same_memory
 from tests.flower.fake_grid import FakeGrid, failing, record, reply
 from tests.flower.hostile import Hostile
 from tests.runs.quick import quick
 
 from datadefense.core.local_training import Trainer
+from datadefense.core.storage import StateError
 from datadefense.defenses import create
 from datadefense.flower import DefendedStrategy
 from datadefense.flower.arrays import read_record
@@ -34,6 +37,10 @@ class JobGrid(FakeGrid):
         self.asked.append(message)
 
 
+def no_memory(config, params):
+    """What an attack remembers that remembers nothing."""
+
+
 def working(message):
     return client_app(message, CONTEXT)
 
@@ -46,7 +53,7 @@ def setting():
 
 def rounds_of(setting, workers, rounds=3):
     configured, federation, server = setting
-    defense = create(configured.defense)
+    defense = configured.defense
     progress = begin(federation, defense, server)
     return list(
         simulate(
@@ -95,6 +102,49 @@ def test_attackers_who_call_the_defense_do_so_with_nodes_too(knowledge):
     assert "evasion_budget" in expected[0][0].attack
 
 
+@pytest.mark.parametrize("kind", [Remembering, Counting])
+def test_what_an_attack_remembers_goes_with_its_jobs(kind):
+    """To nodes that make the attack anew of its name: the same bits as with workers of ours."""
+    chosen = quick(
+        attack=f"{kind.__module__}:{kind.__qualname__}",
+        rounds=3,
+        clients_per_round=4,
+        period=1,
+        attackers=2,
+    )
+    case = (chosen, *assemble(chosen))
+    expected = rounds_of(case, Pool(case[1]), 3)
+    grid = JobGrid(dict.fromkeys(range(3), working))
+    found = rounds_of(case, GridPool(case[1], grid, write_toml(chosen), seconds=0), 3)
+    same(found, expected)
+    for (_, progress), (_, wanted) in zip(found, expected, strict=True):
+        assert same_memory(progress.attack_state, wanted.attack_state)
+    began = [begin(case[1], chosen.defense, case[2]), *(progress for _, progress in found)]
+    for message in grid.asked:
+        job, _, _ = read_job(message, lambda _, params: kind().init(params))
+        memory = began[job.index - 1].attack_state
+        if not job.person.is_malicious or memory is None:
+            assert job.state is None
+        elif job.index == 1:
+            assert job.state.rounds == ()
+        else:
+            assert same_memory(job.state, memory)
+
+
+def test_a_memory_of_another_kind_is_refused(setting):
+    _, federation, _ = setting
+    people = federation.participants(1)
+    jobs = train_jobs(federation, 1, people, (torch.zeros(3), 7))
+    attacker = next(job for job in jobs if job.person.is_malicious)
+    content = job_content(attacker, Pool(federation).board, "")
+    message = Message(content, dst_node_id=1, message_type=MessageType.TRAIN)
+    job, _, _ = read_job(message, lambda *_: (torch.ones(3), 1))
+    assert job.state[0].tolist() == [0, 0, 0]
+    for like in ((torch.zeros(2), 7), {"kept": 7}, 7):
+        with pytest.raises(StateError, match="the state"):
+            read_job(message, lambda *_, like=like: like)
+
+
 @pytest.mark.parametrize("bad", [None, failing(), lambda m: reply(m, {"update": torch.ones(2)})])
 def test_what_a_node_does_not_answer_goes_to_another(setting, builtin, bad):
     pool = pool_of(setting, {1: working, 2: bad, 3: working})
@@ -125,12 +175,12 @@ def test_a_job_comes_back_from_its_message(setting):
     federation = setting[1]
     grid = JobGrid({1: working})
     rounds_of(setting, GridPool(federation, grid, write_toml(setting[0])), 2)
-    jobs = [read_job(message)[0] for message in grid.asked]
+    jobs = [read_job(message, no_memory)[0] for message in grid.asked]
     people = [person for index in (1, 2) for person in federation.participants(index)]
     assert {(job.index, job.person) for job in jobs} >= {(2, person) for person in people[7:]}
-    attacker = next(job for job in jobs if job.person.attacks)
+    attacker = next(job for job in jobs if job.person.is_malicious)
     assert attacker.attacker == (0, 1)
-    assert all(job.has_previous is (job.person.attacks and job.index > 1) for job in jobs)
+    assert all(job.has_previous is (job.person.is_malicious and job.index > 1) for job in jobs)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +195,7 @@ def test_a_job_comes_back_from_its_message(setting):
 def test_the_strategy_makes_the_models_that_our_simulator_makes(setting, sends, defense):
     """To the bit if nodes send updates; else apart by the rounding of a sum and a difference."""
     configured, federation, server = setting
-    configured = dataclasses.replace(configured, defense=defense)
+    configured = dataclasses.replace(configured, defense=create(defense))
     expected = rounds_of((configured, federation, server), Pool(federation))
     trainer, pool, seen = Trainer(federation.module, federation.layout), Pool(federation), {}
 

@@ -2,17 +2,20 @@
 
 import os
 import tomllib
+from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.flower.engine.listening import listening
+from tests.records import record_of
 from tests.runs.quick import quick
 
 pytest.importorskip("flwr")
 from typer.testing import CliRunner
 
 from datadefense.cli.app import app
-from datadefense.cli.run_flower import TOLD
 from datadefense.flower.engine.launch import (
     Deployment,
     FlowerRunError,
@@ -20,11 +23,13 @@ from datadefense.flower.engine.launch import (
     run_app,
     write_app,
 )
-from datadefense.runs.config import Experiment
+from datadefense.flower.engine.progress import heard_round, told_round
+from datadefense.runs.config import parse_toml
 from datadefense.runs.files import CHECKPOINT, SUMMARY, read_rounds
-from datadefense.runs.presets import experiment
 from datadefense.runs.run import start
 from datadefense.simulation.pool import Pool
+
+HAS_PROC = Path("/proc/net/tcp").exists()
 
 
 def test_the_app_carries_the_whole_experiment(tmp_path):
@@ -32,7 +37,7 @@ def test_the_app_carries_the_whole_experiment(tmp_path):
     folder = write_app(tmp_path / "app", chosen, tmp_path / "out", None)
     project = tomllib.loads((folder / "pyproject.toml").read_text())
     config = project["tool"]["flwr"]["app"]["config"]
-    assert Experiment(**tomllib.loads(config["experiment"])) == chosen
+    assert parse_toml(config["experiment"]) == chosen
     assert config["out"] == str(tmp_path / "out")
     assert project["project"]["dependencies"] == []
 
@@ -48,21 +53,37 @@ def test_the_app_carries_the_whole_experiment(tmp_path):
     ],
 )
 def test_a_line_of_the_log_is_shown_as_what_it_is(line, round_):
-    told = TOLD.fullmatch(plain_line(line))
-    assert (told and told[1]) == round_
+    assert heard_round(plain_line(line)) == round_
     assert plain_line(line).isprintable()
     assert len(plain_line("x" * 10_000)) < 2100
 
 
+@pytest.mark.parametrize("scores", [{}, {"ma_percent": 44.0, "asr_percent": 7.25}])
+@pytest.mark.parametrize("attackers", [(), ("bad",)])
+def test_a_round_that_is_told_is_heard(scores, attackers):
+    told = told_round(record_of(4, attackers=attackers, **scores), 6)
+    assert heard_round(plain_line(f"INFO :      {told}\n")) == told
+    assert told.startswith("round 4/6")
+    assert ("MA 44.0 %  ASR 7.2 %" in told) == bool(scores)
+    assert told.endswith("attacked") == bool(attackers)
+
+
 @pytest.mark.slow
-def test_flowers_simulation_gives_the_very_bits_of_our_engine(tmp_path):
+def test_flowers_simulation_gives_the_very_bits_of_our_engine(tmp_path, monkeypatch):
+    """And listens on loopback only: the SuperLink, and every process of Ray."""
     pytest.importorskip("ray", reason="pip install 'datadefense[flower-simulation]'")
-    chosen = experiment("digits-edge", "cpu", {"defense": "datadefense", "rounds": "3"})
+    name, value = "DATADEFENSE_TEST_MARK", uuid4().hex
+    monkeypatch.setenv(name, value)
+    monkeypatch.setenv("RAY_ADDRESS", "192.0.2.1:6379")  # another's cluster is none of ours
+    chosen = quick(defense="datadefense", rounds=3)
     run = start(chosen, tmp_path / "builtin")
     with Pool(run.federation) as pool:
         list(run.rounds(pool))
         run.finish(pool)
-    lines = list(run_app(chosen, tmp_path / "flower", None, workers=2, deployment=None))
+    lines, found = [], set()
+    for line in run_app(chosen, tmp_path / "flower", None, workers=2, deployment=None):
+        lines.append(line)
+        found |= listening(f"{name}={value}") if HAS_PROC else set()
     assert any("round 3/3" in line for line in lines)
     ours, theirs = (load_file(tmp_path / one / CHECKPOINT) for one in ("builtin", "flower"))
     assert ours.keys() == theirs.keys()
@@ -71,6 +92,9 @@ def test_flowers_simulation_gives_the_very_bits_of_our_engine(tmp_path):
     for one, other in zip(run.records, read_rounds(tmp_path / "flower"), strict=True):
         assert (one.weights, one.ma_percent) == (other.weights, other.ma_percent)
     assert (tmp_path / "flower" / SUMMARY).exists()
+    for part in ("flower-superlink", "gcs_server", "raylet", "ray::ClientAppActor"):
+        assert any(part in command for command, _, _ in found) or not HAS_PROC, part
+    assert [one for one in found if not one[1].is_loopback] == []
 
 
 def test_a_superlink_that_is_not_there_is_said(tmp_path):
@@ -91,7 +115,7 @@ def test_a_superlink_that_is_not_there_is_said(tmp_path):
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_started(tmp_path, words, said):
-    command = ["run", "--setup", "digits-edge", "--out", str(tmp_path / "out"), *words]
+    command = ["run", "--task", "digits-edge", "--out", str(tmp_path / "out"), *words]
     result = CliRunner().invoke(app, command)
     assert result.exit_code != 0
     assert said in str(result.exception)

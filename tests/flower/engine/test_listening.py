@@ -1,4 +1,4 @@
-"""A simulated run listens on loopback only: the SuperLink, and every process of Ray."""
+"""How tests find out what listens where; `test_launch` asks it about a simulated run."""
 
 import subprocess
 import sys
@@ -7,11 +7,6 @@ from uuid import uuid4
 
 import pytest
 from tests.flower.engine.listening import listening
-from tests.runs.quick import quick
-
-pytest.importorskip("flwr")
-from datadefense.flower.engine.launch import run_app
-from datadefense.runs.files import read_rounds
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/net/tcp").exists(), reason=f"needs /proc, not on {sys.platform}"
@@ -48,17 +43,3 @@ def test_the_test_sees_what_listens_where(monkeypatch):
     expected = {("0.0.0.0", ports[0]), ("127.0.0.1", ports[1])}  # noqa: S104 - to be found
     expected |= {("::", port) for port in ports[2:]}
     assert found == expected
-
-
-@pytest.mark.slow
-def test_a_simulated_run_listens_on_loopback_only(tmp_path, monkeypatch):
-    pytest.importorskip("ray", reason="pip install 'datadefense[flower-simulation]'")
-    name, value = _mark(monkeypatch)
-    monkeypatch.setenv("RAY_ADDRESS", "192.0.2.1:6379")  # another's cluster is none of ours
-    found = set()
-    for _ in run_app(quick(rounds=3), tmp_path / "out", None, workers=2, deployment=None):
-        found |= listening(f"{name}={value}")
-    assert [record.round for record in read_rounds(tmp_path / "out")] == [1, 2, 3]
-    for part in ("flower-superlink", "gcs_server", "raylet", "ray::ClientAppActor"):
-        assert any(part in command for command, _, _ in found), part
-    assert [one for one in found if not one[1].is_loopback] == []

@@ -162,7 +162,7 @@ def outliers(sizes: Sequence[float]) -> list[float]:
     spread = 1.4826 * (values - middle).abs().quantile(0.5)
     if float(spread) == 0:
         return [0.0] * len(sizes)
-    return [float(one) for one in (middle - values) / spread]
+    return [float(score) for score in (middle - values) / spread]
 
 
 def suspicious(patches: Sequence[Patch]) -> list[Patch]:
@@ -171,17 +171,17 @@ def suspicious(patches: Sequence[Patch]) -> list[Patch]:
     A patch works if it turns `MANY` of the images for the suspect model, and fewer for the trusted
     one.
     """
-    scores = outliers([one.size for one in patches])
+    scores = outliers([patch.size for patch in patches])
     working = [
-        (score, one)
-        for score, one in zip(scores, patches, strict=True)
-        if one.turned >= MANY > one.turned_trusted
+        (score, patch)
+        for score, patch in zip(scores, patches, strict=True)
+        if patch.turned >= MANY > patch.turned_trusted
     ]
     if not working:
-        turned = max((one.turned for one in patches), default=0.0)
+        turned = max((patch.turned for patch in patches), default=0.0)
         raise SettingsError(
             f"a patch must turn >= {MANY:.0%} of the images, and fewer for the trusted model: no "
             f"class has one, the best turns {turned:.0%}"
         )
-    found = [one for score, one in working if score > OUTLIER]
-    return found or [min((one for _, one in working), key=lambda one: one.size)]
+    found = [patch for score, patch in working if score > OUTLIER]
+    return found or [min((patch for _, patch in working), key=lambda patch: patch.size)]

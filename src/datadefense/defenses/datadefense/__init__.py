@@ -1,4 +1,4 @@
-"""DataDefense: keep out of the model what a defense set shows to be poison."""
+"""DataDefense: keep poison out of the model, with the help of a defense set."""
 
 from datadefense.defenses.datadefense.algorithm import DataDefense
 from datadefense.defenses.datadefense.learned import DataDefenseLearned

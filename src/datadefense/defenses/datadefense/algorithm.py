@@ -1,6 +1,6 @@
-"""DataDefense, the default: what is surely poison is not learned, round after round."""
+"""DataDefense, the default: the released model never learns the surely poisoned examples."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, ClassVar
@@ -11,42 +11,53 @@ from torch import Tensor
 
 from datadefense.core.defense import Defense, Promise
 from datadefense.core.defense_set import DefenseSet
+from datadefense.core.detector import DetectorRecord
+from datadefense.core.needs import Need
+from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
 from datadefense.core.settings import check_float, check_int, setting
 from datadefense.defenses.datadefense.client_losses import (
+    NEEDS,
     WORST,
     client_losses,
     defense_set_of,
     mean_loss,
 )
-from datadefense.defenses.datadefense.faults import Measured, learned_poison, moved_far
-from datadefense.defenses.datadefense.hold import Held, hold
+from datadefense.defenses.datadefense.first_margins import first_margins, names_of
+from datadefense.defenses.datadefense.hold import Held, Limits, hold
 from datadefense.defenses.datadefense.importance import PerClient, relu_importance
 from datadefense.defenses.datadefense.losses import PerExample
-from datadefense.defenses.datadefense.model_scores import Answers, Kept, answers_of, keep
-from datadefense.defenses.datadefense.sure_poison import SurePoison, sure_poison, suspicion
+from datadefense.defenses.datadefense.model_scores import Kept, ModelScores, keep, scores_of
+from datadefense.defenses.datadefense.penalties import (
+    FreeDistance,
+    Measured,
+    learned_poison,
+    moved_far,
+)
+from datadefense.defenses.datadefense.sure_poison import (
+    Criterion,
+    SurePoison,
+    sure_poison,
+    suspicion,
+)
 from datadefense.defenses.datadefense.usual_distance import remembered
-from datadefense.defenses.krum import krum_scores
+from datadefense.defenses.datadefense.worst_faults import worst_faults
+from datadefense.defenses.krum import krum_scores, not_chosen
 from datadefense.kernels.distances import squared_distances
 from datadefense.kernels.sums import add_weighted, norms
 
-FAULTS = ("learned_poison", "moved_far")
-"""What speaks against a client, in the order of the columns."""
-FARTHEST, BROKEN = "farthest from the others (Krum score)", "its loss is not finite, or huge"
-"""Why a client is out of a round, whatever its faults."""
-REMEMBERED = 100_000
-"""Most first margins that are remembered, beside those of the set."""
+PENALTIES = ("learned_poison", "moved_far")
+"""The penalties of a client, in the order of the columns."""
 NOTHING_SURE = "no example is surely poisoned: the farthest updates are left out instead"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DataDefenseState:
-    """What is remembered: usual distances, and the first margin of each example and label.
+    """What is remembered: median distances, and the first margin of each example and label.
 
-    Those of examples that have left the set are remembered too, lest one that comes back be judged
-    by a model that has learned it meanwhile; the oldest go when there are more than `REMEMBERED`.
-    ``kept`` saves work and changes nothing: what the model that was made last gives on the set.
+    ``first_margins`` also holds examples that have left the set (`first_margins.first_margins`).
+    ``kept`` only saves work: the losses and margins of the last released model.
     """
 
     distances: tuple[float, ...] = ()
@@ -56,32 +67,33 @@ class DataDefenseState:
 
 @dataclass(frozen=True, slots=True)
 class DataDefense(Defense[DataDefenseState]):
-    r"""Leave out who learned the poison, and never release a model that has.
+    r"""Reduce the weights of clients that learned the poison, and limit what the model knows of it.
 
-    In a round: (1) the examples that are surely poisoned are those whose labels the *first* model
-    found absurd, piled up under one label (`sure_poison`); (2) every client's model is tried on the
-    defense set: how much it learned of the sure poison, and how far it moved, are its `faults`
-    (one whose loss on some example is not finite, or huge, is left out); (3) its worst fault
-    decides,
+    A round has four steps. (1) Sure poison: the examples whose labels the *first* model found very
+    unlikely, if many of them have one label (`sure_poison`). (2) Penalties: every client's model is
+    run on the defense set, and is penalised for what it learned of the sure poison and for how far
+    it moved (`penalties`); a client whose loss on an example is not finite, or huge, is left out.
+    (3) Weights: only a client's worst penalty counts,
 
     .. math:: r_j = \mathrm{ReLU}\bigl(1 - \max_i \theta_i f_{ji}\bigr), \qquad
-        C_j = \min\Bigl(1, \frac{2\,\#\{r > 0\}}{n}\Bigr) \frac{r_j}{\sum_k r_k}, \qquad
+        C_j = \min\Bigl(1, \frac{\#\{r > 0\}}{s\,n}\Bigr) \frac{r_j}{\sum_k r_k}, \qquad
         \bar\phi^t = \bar\phi^{t-1} + \sum_j C_j (\phi_j - \bar\phi^{t-1})
 
-    (Eq. 2 and 3 with fixed theta; the step is whole while half of the clients count, and shorter
-    below that, so that a round does not rest on the few that are left); (4) `hold`: with S the mean
-    probability of the sure poison's labels, the model is released only if
+    (Eq. 2 and 3 with fixed theta). The step is whole while the share s = ``full_step_share`` of the
+    clients has weight, and shorter below that, so that a few clients do not decide a round.
+    (4) Hold: with S the mean probability of the sure poison's labels, the model is released only if
 
     .. math:: S(\bar\phi^t) \le \max\bigl(S(\bar\phi^0) + \mathrm{slack},\ S(\bar\phi^{t-1})\bigr)
 
-    else clients that know most of it are left out, the step is shortened, or the old model stays.
-    The reference is the first model's, so no patience moves it; the second term only matters when
-    the set has changed. Where nothing is surely poisoned there is nothing to hold, and the
-    ``num_malicious`` updates with the worst Krum scores are left out instead.
+    Otherwise the clients that know most of the poison are left out, the step is shortened, or the
+    old model stays (`hold`). The limit depends on the first model, so an attacker cannot raise it
+    slowly over many rounds; the second term only matters when the set has changed. Without sure
+    poison there is nothing to limit, and the ``num_malicious`` updates with the worst Krum scores
+    are left out instead.
 
     Weights do not depend on the claimed numbers of examples. Differs from the paper in all but its
-    data and its features: see ``docs/deviations.md``. With the learned detector and importance:
-    `DataDefenseLearned`; as printed: `DataDefensePaper`, `DataDefenseAppendix`,
+    data and its features: see ``docs/deviations.md``. With a learned detector and learned weights:
+    `DataDefenseLearned`; as published: `DataDefensePaper`, `DataDefenseAppendix`,
     `DataDefenseReleased`.
 
     Reference: Purohit et al., *A Data-Driven Defense against Edge-case Model Poisoning Attacks on
@@ -91,66 +103,105 @@ class DataDefense(Defense[DataDefenseState]):
     slack: float = setting(
         0.03, "most that the model may know of the sure poison beyond the first model; 1: no limit"
     )
-    learned_poison: float = setting(1.5, "theta of learning the sure poison; 0: no fault")
-    moved_far: float = setting(0.2, "theta of moving further than the others; 0: no fault")
+    learned_poison: float = setting(1.5, "theta of learning the sure poison; 0: no penalty")
+    moved_far: float = setting(0.2, "theta of moving further than the others; 0: no penalty")
     low_share: float = setting(0.1, "share of the known clean examples that count as low too")
-    chance: float = setting(3e-5, "likelihood of luck below which a pile of low examples is sure")
+    chance: float = setting(3e-5, "probability of luck below which a label's low examples are sure")
     num_malicious: int = setting(1, "updates left out of a round where no poison is sure")
+    fewest_known: int = setting(5, "known clean examples below which no poison is sure")
+    """A quantile of fewer says nothing."""
+    prior_examples: int = setting(10, "examples that low_share counts for beside a label's own")
+    """So that a label with few known clean examples is not called hard, or easy, by luck."""
+    pile_share: float = setting(0.5, "least low examples of a sure label, of the most of any label")
+    """A hard class has a few low examples; a second backdoor has about as many as the first."""
+    full_step_share: float = setting(0.5, "share of clients with weight for a step of full length")
+    """While half of the clients have weight, an honest majority decides."""
+    most_left_out: float = setting(0.5, "share of clients that the hold may leave out")
+    """More than half of the clients would include honest ones wherever they are the majority."""
+    halvings: int = setting(5, "times that the hold halves the step before the old model stays")
+    """Each try costs a forward pass, and 1/32 of a step is hardly progress."""
+    loss_floor: float = setting(0.1, "nats added to a loss before something is divided by it")
+    """So that noise on a loss near 0 is not a large penalty."""
+    free_distance_round: float = setting(2.0, "free distance: multiple of the lower quartile")
+    """Honest clients' distances differ by about a factor of two."""
+    free_distance_least: float = setting(1.5, "least free distance: multiple of the usual one")
+    """So that clients who hardly move cannot make the others look far."""
+    free_distance_most: float = setting(3.0, "greatest free distance: multiple of the usual one")
+    """So that a round full of attackers cannot raise it."""
+    distance_memory: int = setting(9, "rounds whose median distance is remembered")
+    """Their median is the usual distance: four bad rounds of nine do not change it much."""
+    remembered_margins: int = setting(
+        100_000, "most first margins remembered of examples that have left the set"
+    )
+    """Limits memory and the size of checkpoints where the set changes every day."""
 
     name: ClassVar[str] = "datadefense"
     revision: ClassVar[int] = 5
     promises: ClassVar[Promise] = (
         Promise.SYMMETRIC | Promise.WEIGHTED | Promise.UNANIMOUS | Promise.BOUNDED
     )
+    needs: ClassVar[Need] = NEEDS
 
     def __post_init__(self) -> None:
         check_float("slack", self.slack, minimum=0, maximum=1)
-        for name in FAULTS:
+        for name in (*PENALTIES, "free_distance_round", "free_distance_least"):
             check_float(name, getattr(self, name), minimum=0)
+        check_float("free_distance_most", self.free_distance_most, minimum=self.free_distance_least)
         check_float("low_share", self.low_share, above=0, below=1)
         check_float("chance", self.chance, minimum=0, maximum=1)
-        check_int("num_malicious", self.num_malicious, 0)
+        check_float("pile_share", self.pile_share, minimum=0, maximum=1)
+        check_float("full_step_share", self.full_step_share, above=0, maximum=1)
+        check_float("most_left_out", self.most_left_out, minimum=0, below=1)
+        check_float("loss_floor", self.loss_floor, above=0)
+        for name in ("fewest_known", "prior_examples", "distance_memory"):
+            check_int(name, getattr(self, name), 1)
+        for name in ("num_malicious", "halvings", "remembered_margins"):
+            check_int(name, getattr(self, name), 0)
 
     def init(self, server: Server, params: Float[Tensor, " dim"]) -> DataDefenseState:
-        """Remember what the first model makes of each example."""
+        """Remember the first model's margin on each example."""
         owned = defense_set_of(server, self.name)
-        given = answers_of(server, params, owned.examples, {})
-        first = dict(zip(_names(owned), given.margins.tolist(), strict=True))
-        return DataDefenseState((), first, keep(params, owned.examples, given))
+        scores = scores_of(server, params, owned.examples, {})
+        first = dict(zip(names_of(owned), scores.margins.tolist(), strict=True))
+        return DataDefenseState((), first, keep(params, owned.examples, scores))
 
     def aggregate(
         self, state: DataDefenseState, round: Round, server: Server
     ) -> Aggregate[DataDefenseState]:
-        """Find the sure poison, measure the clients, weigh them, hold."""
+        """Find the sure poison, compute penalties and weights, and keep the limit."""
         owned = defense_set_of(server, self.name, least=0)
-        released = answers_of(server, round.global_params, owned.examples, state.kept)
-        first_margins = _first_margins(state, owned, released)
-        first = torch.tensor([first_margins[name] for name in _names(owned)])
+        released = scores_of(server, round.global_params, owned.examples, state.kept)
+        remembered_first = first_margins(
+            state.first_margins, owned, released.margins, self.remembered_margins
+        )
+        first = torch.tensor([remembered_first[name] for name in names_of(owned)])
         poison = self._sure_poison(first, owned)
         losses = client_losses(server, round, owned)
         measured = _measure(state, round, released, losses, poison)
-        f = torch.stack([learned_poison(measured), moved_far(measured)], dim=1).clamp(min=0)
-        out = dict.fromkeys(self._farthest(round), FARTHEST) if not len(poison) else {}
-        out |= dict.fromkeys((losses >= WORST).any(1).nonzero().flatten().tolist(), BROKEN)
+        f = self._penalties(measured)
+        out = self._farthest(round) if not len(poison) else {}
+        broken = (losses >= WORST).any(1).nonzero().flatten().tolist()
+        out |= dict.fromkeys(broken, Reason("loss_not_finite"))
         C = self._weights(f, out)
         known_by, before = poison.known_by(losses), float(poison.known_by(released.losses[None]))
+        limit = max(poison.reference + self.slack, before)
         held = hold(
             lambda weights: add_weighted(round.global_params, weights, round.updates),
             lambda params: poison.known(server, params),
             C,
             known_by,
-            limit=(limit := max(poison.reference + self.slack, before)),
+            limits=Limits(limit, self.most_left_out, self.halvings),
             old=Held(round.global_params.clone(), torch.zeros_like(C), C > 0, 0.0, before),
         )
-        given = answers_of(server, held.params, owned.examples, {})
+        scores = scores_of(server, held.params, owned.examples, {})
         theta = self._theta()
         blameless = (f[:, 0] * theta[0] < 1) & (losses < WORST).all(1)
         return Aggregate(
             held.params,
             DataDefenseState(
-                remembered(state.distances, measured.distance[blameless]),
-                first_margins,
-                keep(held.params, owned.examples, given),
+                remembered(state.distances, measured.distance[blameless], self.distance_memory),
+                remembered_first,
+                keep(held.params, owned.examples, scores),
             ),
             held.weights.to(round.updates.dtype),
             {
@@ -158,47 +209,53 @@ class DataDefense(Defense[DataDefenseState]):
                 "poison_loss": mean_loss(losses, poison.marked),
                 "distance": measured.distance,
                 "known_poison": known_by,
-                **{name: f[:, place] for place, name in enumerate(FAULTS)},
+                **{name: f[:, place] for place, name in enumerate(PENALTIES)},
             },
             {
-                "gamma": [float(f"{s:.4g}") for s in suspicion(first, owned.known_clean).tolist()],
-                "marked": poison.marked.nonzero().flatten().tolist(),
-                "reasons": _reasons(f, theta, known_by, held, out),
                 "released_clean_loss": measured.released_clean,
                 "released_poison_loss": measured.released_poison,
                 **self._promise(held, poison, limit),
             },
+            _reasons(worst_faults(PENALTIES, f, theta, held.weights), known_by, held, limit, out),
+            DetectorRecord.of(owned, suspicion(first, owned.known_clean), poison.marked),
         )
 
     def _theta(self) -> Float64[Tensor, " 2"]:
         return torch.tensor([self.learned_poison, self.moved_far], dtype=torch.float64)
 
     def _sure_poison(self, first: PerExample, owned: DefenseSet) -> SurePoison:
-        marked = sure_poison(
-            first,
-            owned.examples.labels,
-            owned.known_clean,
-            share=self.low_share,
-            chance=self.chance,
+        criterion = Criterion(
+            self.low_share, self.chance, self.fewest_known, self.prior_examples, self.pile_share
         )
+        marked = sure_poison(first, owned.examples.labels, owned.known_clean, criterion)
         return SurePoison.of(owned.examples, marked, first)
 
-    def _farthest(self, round: Round) -> list[int]:
-        """Return who has the worst Krum scores, where there are clients enough: n >= 2f + 3."""
+    def _penalties(self, measured: Measured) -> Float64[Tensor, "clients 2"]:
+        free = FreeDistance(
+            self.free_distance_round, self.free_distance_least, self.free_distance_most
+        )
+        columns = [learned_poison(measured, self.loss_floor), moved_far(measured, free)]
+        return torch.stack(columns, dim=1).clamp(min=0)
+
+    def _farthest(self, round: Round) -> dict[int, Reason]:
+        """Return the clients with the worst Krum scores; none where n < 2f + 3."""
         out = self.num_malicious
         if not 0 < out <= (round.num_clients - 3) // 2:
-            return []
+            return {}
         scores = krum_scores(squared_distances(round.updates), out)
-        return scores.sort(stable=True).indices[-out:].tolist()
+        chosen = scores.sort(stable=True).indices[:-out].tolist()
+        reasons = enumerate(not_chosen(scores, chosen))
+        return {row: reason for row, reason in reasons if reason is not None}
 
-    def _weights(self, f: Float64[Tensor, "clients 2"], out: Mapping[int, str]) -> PerClient:
-        """Return Eq. 3 of the worst fault, less where fewer than half count; 0 for who is out."""
+    def _weights(self, f: Float64[Tensor, "clients 2"], out: Collection[int]) -> PerClient:
+        """Return Eq. 3 of the worst penalty, less where few clients have weight; 0: left out."""
         scores = 1 - (f * self._theta()).amax(1)
         scores[list(out)] = 0.0
-        return relu_importance(scores) * min(1.0, 2 * int((scores > 0).sum()) / len(scores))
+        whole = self.full_step_share * len(scores)
+        return relu_importance(scores) * min(1.0, int((scores > 0).sum()) / whole)
 
     def _promise(self, held: Held, poison: SurePoison, limit: float) -> dict[str, Any]:
-        """Return what the report says of the promise: what is known, what was allowed and done."""
+        """Return what the report says of the limit: what is known, the limit, what was done."""
         report: dict[str, Any] = {"nothing_sure": NOTHING_SURE}
         if len(poison):
             report = {
@@ -221,7 +278,7 @@ class DataDefense(Defense[DataDefenseState]):
 def _measure(
     state: DataDefenseState,
     round: Round,
-    released: Answers,
+    released: ModelScores,
     losses: Float[Tensor, "clients examples"],
     poison: SurePoison,
 ) -> Measured:
@@ -237,44 +294,17 @@ def _measure(
     )
 
 
-def _names(owned: DefenseSet) -> list[str]:
-    """Return what an example is known by: its label and its id. With another label it is new."""
-    labels = owned.examples.labels.tolist()
-    return [f"{label} {one}" for label, one in zip(labels, owned.ids, strict=True)]
-
-
-def _first_margins(
-    state: DataDefenseState, owned: DefenseSet, released: Answers
-) -> dict[str, float]:
-    """Return the first margin of each example so far; new ones get today's."""
-    known = state.first_margins
-    today = dict(zip(_names(owned), released.margins.tolist(), strict=True))
-    new = {name: margin for name, margin in today.items() if name not in known}
-    if not new:
-        return known
-    absent = [name for name in known if name not in today]
-    forgotten = set(absent[: max(0, len(absent) - REMEMBERED)])
-    return {name: margin for name, margin in known.items() if name not in forgotten} | new
-
-
 def _reasons(
-    f: Float64[Tensor, "clients 2"],
-    theta: Tensor,
+    faults: Sequence[Reason | None],
     known_by: PerClient,
     held: Held,
-    out: Mapping[int, str],
-) -> list[str]:
-    """Return what cost each client weight: distance, what it knows of the poison, a fault."""
-    costs = f * theta
-    places = costs.argmax(1).tolist()
-    reasons = []
-    for row, place in enumerate(places):
-        if row in out:
-            reasons.append(out[row])
-        elif bool(held.left_out[row]):
-            reasons.append(f"known_poison {float(known_by[row]):.3g}")
-        elif float(costs[row, place]) > 0:
-            reasons.append(f"{FAULTS[place]} {float(f[row, place]):.3g}")
-        else:
-            reasons.append("")
+    limit: float,
+    out: Mapping[int, Reason],
+) -> list[Reason | None]:
+    """Return what cost each client weight: being out, its knowledge of the poison, a penalty."""
+    reasons = list(faults)
+    for row in held.left_out.nonzero().flatten().tolist():
+        reasons[row] = Reason("known_poison", 100 * float(known_by[row]), 100 * limit)
+    for row, reason in out.items():
+        reasons[row] = reason
     return reasons

@@ -1,4 +1,4 @@
-"""What all forms of DataDefense do with D_d: split it, and measure every model on it."""
+"""D_d in all forms of DataDefense: split it, and compute every client's losses on it."""
 
 import math
 
@@ -7,29 +7,29 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from datadefense.core.defense_set import DefenseSet
+from datadefense.core.needs import Need, NeedsError, wanted
 from datadefense.core.round import Round
 from datadefense.core.server import Server
 from datadefense.defenses.datadefense.importance import PerClient
 from datadefense.defenses.datadefense.losses import PerExample, l_c
 from datadefense.kernels.spill import release
 
+NEEDS = Need.MODEL | Need.DEFENSE_SET
+"""What every form of DataDefense wants of the server."""
 WORST = 1e6
-"""Nats that stand for a loss that is not finite, or greater."""
+"""Nats that replace a loss that is greater, or not finite."""
 AT_ONCE = 125
-"""Most examples for each thread that go through a client's model together.
+"""Most examples per thread in one forward pass of a client's model.
 
-Of many more, what a convolution writes is so large (over 32 MB) that its memory is asked of the
-system anew each time, which takes a third of the time of `mnist_net`. Of a few, PyTorch may
-multiply in another way; the parts are about equal, so that none is small."""
+With many more, a convolution's output exceeds 32 MB and its memory is requested from the system
+each time, a third of the time of `mnist_net`. With few, PyTorch may multiply in another way and
+give other bits; the parts are about equal, so that none is small."""
 
 
 def defense_set_of(server: Server, name: str, least: int = 1) -> DefenseSet:
     """Return the server's defense set, or raise if it has fewer than ``least`` examples."""
     if server.predict is None or server.defense_set is None or len(server.defense_set) < least:
-        raise ValueError(
-            f"{name} needs a model and a defense set on the server: "
-            "Server(predict=..., defense_set=...)"
-        )
+        raise NeedsError(wanted(name, NEEDS))
     return server.defense_set
 
 
@@ -38,8 +38,8 @@ def split(
 ) -> Bool[Tensor, " examples"]:
     """Return which examples are D_dp: the round(beta n) with the highest gamma, at least one.
 
-    At most all but one, so that D_dc has one too where there are two examples, and none that is
-    ``spared``. Ties go to the example that comes first.
+    Never all of them, so that of two examples or more one is left for D_dc, and none that is
+    ``spared``. Of equal scores the example that comes first is taken.
     """
     wanted = max(1, min(round(beta * len(gamma)), len(gamma) - 1)) if beta > 0 else 0
     scores = gamma if spared is None else torch.where(spared, -torch.inf, gamma)
@@ -52,7 +52,7 @@ def split(
 def client_losses(
     server: Server, round: Round, owned: DefenseSet
 ) -> Float[Tensor, "clients examples"]:
-    """Return l_c of every client's model on every example; not finite or huge: `WORST`."""
+    """Return l_c of every client's model on every example; not finite or huge becomes `WORST`."""
     inputs, labels = owned.examples.inputs, owned.examples.labels
     if not len(inputs):
         return torch.zeros(round.num_clients, 0)

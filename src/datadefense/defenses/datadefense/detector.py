@@ -11,10 +11,8 @@ from torch.nn.functional import one_hot
 
 from datadefense.defenses.datadefense.losses import Labels, Logits, PerExample
 
-HIDDEN = 256
-"""Width of both hidden layers, as in the authors' release."""
 FLAT = 1e-6
-"""A range of scores below this (relative to their size, if above 1) tells nothing apart."""
+"""Scores whose range is below this (relative to their size, if above 1) count as all equal."""
 
 Features = Float[Tensor, "examples width"]
 
@@ -32,8 +30,8 @@ class Psi:
         return iter((self.W1, self.W2, self.W3, self.W4))
 
 
-def draw_psi(width: int, classes: int, generator: torch.Generator, hidden: int = HIDDEN) -> Psi:
-    """Draw parameters as the release does: Xavier, normal."""
+def draw_psi(width: int, classes: int, generator: torch.Generator, hidden: int) -> Psi:
+    """Draw parameters as the released code does: Xavier, normal."""
     shapes = ((hidden, width), (classes, hidden), (hidden, 2 * classes), (1, hidden))
     return Psi(
         *(torch.randn(shape, generator=generator) * math.sqrt(2 / sum(shape)) for shape in shapes)
@@ -70,9 +68,10 @@ def gamma(psi: Psi, h_1: Features, y: Labels) -> PerExample:
 
 
 def standardise(features: Features) -> Features:
-    """Return features with mean 0, deviation 1 and rows of about unit length, whatever encoder.
+    """Return features with mean 0 and deviation 1, divided so that rows have about unit length.
 
-    A column whose deviation overflows is 0, as is a constant one.
+    Every encoder's features then have the same scale. A constant column becomes 0, as does one
+    whose deviation overflows.
     """
     deviation, mean = torch.std_mean(features, dim=0, correction=0)
     scaled = (features - mean) / (deviation + 1e-6) / math.sqrt(features.shape[1])

@@ -1,4 +1,4 @@
-"""Fitting the detector: steps of Adam on its cost, at the start and in the rounds."""
+"""Fitting the detector: steps of Adam on its loss, at the start and in the rounds."""
 
 from dataclasses import dataclass
 
@@ -17,28 +17,33 @@ from datadefense.defenses.datadefense.detector import (
 from datadefense.defenses.datadefense.detector_loss import L_pred, L_psi, V, l_consist
 from datadefense.defenses.datadefense.losses import PerExample
 
-CLIP = 5.0
-"""Nats up to which a margin counts, so that a few sure examples do not rule the detector."""
-
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Steps of Adam that fit psi: how many, how large, and whether Eq. 11 counts in them."""
+    """Steps of Adam that fit psi, and the loss that they go down.
+
+    Args:
+        count: how many steps.
+        rate: Adam's step size.
+        lam: weight of L_pred (a mean over D_clean).
+        consistency: weight of l_consist (a mean over pairs); 0: Eq. 11 does not count.
+        margin_clip: nats up to which a margin counts.
+    """
 
     count: int
     rate: float
-    consistent: bool = True
-
-
-START, ROUND_RATE = Steps(100, 1e-3), 1e-4
-"""The consistent start, and the size of the steps in the rounds.
-
-Adam's first steps have full length in every coordinate, however small the gradient; in the rounds,
-where it starts afresh, larger ones shake a good ranking."""
+    lam: float
+    consistency: float
+    margin_clip: float
 
 
 def fit(psi: Psi, owned: DefenseSet, margins: PerExample, steps: Steps) -> Psi:
-    r"""Return psi after steps of Adam on :math:`V + L_{pred} + l_{consist}`, each as a mean."""
+    r"""Return psi after steps of Adam on a weighted sum of means.
+
+    .. math:: V / n + \lambda L_{pred} / |C| + c\, l_{consist} / (|C| |U|)
+
+    with C the known clean examples, U the others, and c = ``steps.consistency``.
+    """
     h_1, y, known = standardise(owned.features), owned.examples.labels, owned.known_clean
     clean = int(known.sum())
     pairs = clean * (len(owned) - clean)
@@ -48,10 +53,10 @@ def fit(psi: Psi, owned: DefenseSet, margins: PerExample, steps: Steps) -> Psi:
     for _ in range(steps.count):
         prediction = y_hat_logits(current, h_1)
         scores = min_max(g_2(current, prediction, y))
-        cost = V(scores, margins.clamp(-CLIP, CLIP)) / len(owned)
-        loss = L_psi(cost, L_pred(prediction, y, known), 1 / max(1, clean))
-        if steps.consistent:
-            loss = loss + l_consist(scores, known) / max(1, pairs)
+        v = V(scores, margins.clamp(-steps.margin_clip, steps.margin_clip)) / len(owned)
+        loss = L_psi(v, L_pred(prediction, y, known), steps.lam / max(1, clean))
+        if steps.consistency > 0:
+            loss = loss + steps.consistency * l_consist(scores, known) / max(1, pairs)
         if not loss.requires_grad:
             break
         for weight in weights:
@@ -63,9 +68,9 @@ def fit(psi: Psi, owned: DefenseSet, margins: PerExample, steps: Steps) -> Psi:
 
 @torch.no_grad()
 def _step_of_adam(memory: list[tuple[Tensor, Tensor, Tensor, Tensor]], rate: float) -> None:
-    """Take one step from weights, means, mean squares and counts, all changed in place.
+    """Take one step; weights, means, mean squares and counts are changed in place.
 
-    What ``torch.optim.Adam`` does, to the bit, without making one: the first in a process loads
+    Same bits as ``torch.optim.Adam``, without creating one: the first in a process loads
     PyTorch's compiler, which takes a second.
     """
     weights, means, squares, counts = (list(column) for column in zip(*memory, strict=True))

@@ -1,4 +1,4 @@
-"""What the detector is trained on: V, L_pred and the consistent start (Eq. 9 to 11)."""
+"""The detector's loss: V, L_pred and consistency with D_clean (Eq. 9 to 11)."""
 
 from jaxtyping import Bool
 from torch import Tensor
@@ -10,20 +10,20 @@ Marks = Bool[Tensor, " examples"]
 
 
 def V(gamma: PerExample, margins: PerExample) -> Tensor:
-    r"""Cost of a ranking, Eq. 9: :math:`\sum_i \gamma_i (l_p - l_c)_i`."""
+    r"""Loss of a ranking, Eq. 9: :math:`\sum_i \gamma_i (l_p - l_c)_i`."""
     return (gamma * margins).sum()
 
 
 def L_pred(y_hat: Logits, y: Labels, known_clean: Marks) -> Tensor:
     r"""Cross-entropy of the simulated prediction, summed over D_clean; 0 if there is none.
 
-    Of logits. The release puts the softmax of the softmax in here.
+    Takes logits. The released code applies the softmax twice here.
     """
     return cross_entropy(y_hat[known_clean], y[known_clean], reduction="sum")
 
 
 def L_psi(v: Tensor, prediction: Tensor, lam: float) -> Tensor:
-    r"""What psi minimises, Eq. 10: :math:`V + \lambda L_{pred}`."""
+    r"""Loss that psi minimises, Eq. 10: :math:`V + \lambda L_{pred}`."""
     return v + lam * prediction
 
 

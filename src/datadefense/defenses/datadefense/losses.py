@@ -18,7 +18,7 @@ def l_c(z: Logits, y: Labels) -> PerExample:
 def l_p(z: Logits, y: Labels) -> PerExample:
     r"""Poison loss, Eq. 5: :math:`-\log(1 - f(y | x)) = \mathrm{LSE}(z) - \mathrm{LSE}(z_{\ne y})`.
 
-    The plain formula gives infinity in float32 from a logit gap of 17 on; this one never.
+    In float32 the plain formula is infinite from a logit gap of 17 on; this one never is.
     """
     return z.logsumexp(1) - _of_others(z, y)
 

@@ -1,4 +1,4 @@
-"""What a model gives on D_d, kept under its fingerprint for the round in which it is released."""
+"""A model's losses and margins on D_d, kept under its fingerprint for the next round."""
 
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -17,39 +17,39 @@ Kept = Mapping[str, Float[Tensor, "2 examples"]]
 """Losses and margins by `fingerprint`."""
 
 
-class Answers(NamedTuple):
-    """A model's l_c and margin on every example; what is not finite, or huge: `WORST`."""
+class ModelScores(NamedTuple):
+    """A model's l_c and margin on every example; not finite or huge values become `WORST`."""
 
     losses: PerExample
     margins: PerExample
 
 
-def answers(z: Float[Tensor, "examples classes"], examples: Examples) -> Answers:
-    """Return the answers that logits give."""
+def scores_from_logits(z: Float[Tensor, "examples classes"], examples: Examples) -> ModelScores:
+    """Return the losses and margins that logits give."""
     z, y = z.detach(), examples.labels
-    return Answers(*(_finite(values) for values in (l_c(z, y), margin(z, y))))
+    return ModelScores(*(_finite(values) for values in (l_c(z, y), margin(z, y))))
 
 
-def answers_of(
+def scores_of(
     server: Server, params: Float[Tensor, " dim"], examples: Examples, kept: Kept
-) -> Answers:
-    """Return a model's answers: the kept ones if it is known, else those of a forward pass.
+) -> ModelScores:
+    """Return a model's scores: the kept ones if it is known, else those of a forward pass.
 
-    The model that a round starts from is nearly always the one that the round before made and
-    looked at, so one forward pass in M + 2 is saved.
+    A round nearly always starts from the model that the round before made and measured, so this
+    saves one forward pass in M + 2.
     """
     if not len(examples):
-        return Answers(torch.zeros(0), torch.zeros(0))
+        return ModelScores(torch.zeros(0), torch.zeros(0))
     known = kept.get(fingerprint(params, examples)) if kept else None
     if known is not None:
-        return Answers(*known)
+        return ModelScores(*known)
     with torch.no_grad():
-        return answers(server.logits(params, examples.inputs), examples)
+        return scores_from_logits(server.logits(params, examples.inputs), examples)
 
 
-def keep(params: Float[Tensor, " dim"], examples: Examples, given: Answers) -> Kept:
+def keep(params: Float[Tensor, " dim"], examples: Examples, scores: ModelScores) -> Kept:
     """Return what to remember of the model that a round has made."""
-    return {fingerprint(params, examples): torch.stack(given)}
+    return {fingerprint(params, examples): torch.stack(scores)}
 
 
 def fingerprint(params: Float[Tensor, " dim"], examples: Examples) -> str:

@@ -8,8 +8,10 @@ from torch import Tensor
 
 from datadefense.defenses.datadefense.losses import PerExample
 
-FEWEST = 5
-"""Known clean examples (and unknown ones) below which nothing can be estimated."""
+HIGHEST = 0.5
+"""Share of the known clean examples below the threshold, up to which a threshold is tried.
+
+Above it few clean examples are left to compare with, and the bound is mostly noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class PoisonShare:
 
 
 def estimate_poison_share(
-    margins: PerExample, known_clean: Bool[Tensor, " examples"]
+    margins: PerExample, known_clean: Bool[Tensor, " examples"], fewest: int
 ) -> PoisonShare | None:
     r"""Estimate the share of poisoned examples by comparing unknown examples with clean ones.
 
@@ -31,17 +33,18 @@ def estimate_poison_share(
 
     .. math:: \pi \ge \frac{F_u(\tau) - F_c(\tau)}{1 - F_c(\tau)}
 
-    The greatest of these bounds, each lowered by its standard error lest the noise be taken for
-    poison, is the estimate. It errs to the low side where poisoned labels look no stranger to the
-    model than clean ones. None where fewer than 5 examples are known clean, or unknown.
+    The estimate is the greatest of these bounds (thresholds up to the clean median), each lowered
+    by its standard error so that noise does not look like poison. It is too low where the model
+    finds poisoned labels as plausible as clean ones. None where fewer than ``fewest`` examples are
+    known clean, or unknown.
     """
     clean, unknown = margins[known_clean], margins[~known_clean]
-    if min(len(clean), len(unknown)) < FEWEST:
+    if min(len(clean), len(unknown)) < fewest:
         return None
     clean, unknown = (part.to(torch.float64).sort().values for part in (clean, unknown))
     below_clean = torch.searchsorted(clean, unknown, right=True) / len(clean)
     below_unknown = torch.arange(1, len(unknown) + 1, dtype=torch.float64) / len(unknown)
-    usable = below_clean <= 0.5
+    usable = below_clean <= HIGHEST
     if not bool(usable.any()):
         return PoisonShare(0.0, 0.0)
     below_clean, below_unknown = below_clean[usable], below_unknown[usable]
@@ -54,5 +57,5 @@ def estimate_poison_share(
 
 
 def _variance(share: Tensor, count: int) -> Tensor:
-    """Return the variance of an observed share, not 0 where none or all were seen."""
+    """Return the variance of an observed share; above 0 even where none or all were seen."""
     return (share * (1 - share) + 1 / count) / count

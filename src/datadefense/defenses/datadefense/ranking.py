@@ -1,4 +1,4 @@
-"""The detector's opinion of D_d in a round: gamma, who is marked, and whether it can be trusted."""
+"""The detector's ranking of D_d in a round: gamma, what is marked, and whether it makes sense."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,20 +14,32 @@ from datadefense.defenses.datadefense.detector import Psi, gamma, standardise
 from datadefense.defenses.datadefense.losses import PerExample
 from datadefense.defenses.datadefense.poison_share import PoisonShare, estimate_poison_share
 
-LEAST_MARKED = 0.2
-"""Share of the defense set that is marked where the estimate is lower, or there is none."""
+
+@dataclass(frozen=True, slots=True)
+class MarkedShare:
+    """How much of the defense set is marked as poisoned.
+
+    Args:
+        beta: the share; auto: estimated.
+        least: share that is marked where the estimate is lower, or there is none.
+        fewest_known: known clean examples below which there is no estimate.
+    """
+
+    beta: float | Literal["auto"]
+    least: float
+    fewest_known: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Opinion:
-    """What the detector thinks of each example.
+class Ranking:
+    """What the detector says of each example.
 
     Args:
         scores: gamma.
         marked: D_dp; the others are D_dc.
         first_margins: by the ids of the examples that the set has now.
         early: the same in the order of the examples.
-        share: the estimate of the poisoned share, where it is asked for.
+        share: the estimate of the poisoned share, where beta is auto.
     """
 
     scores: PerExample
@@ -45,23 +57,23 @@ class Opinion:
         return bool(self.scores[known].mean() >= self.scores[~known].mean())
 
 
-def opinion_of(
+def rank(
     psi: Psi,
     owned: DefenseSet,
     first_margins: Mapping[str, float],
     margins: PerExample,
-    beta: float | Literal["auto"],
-) -> Opinion:
-    """Rank D_d and mark the top ``beta`` of it; examples that are new get today's margins."""
+    wanted: MarkedShare,
+) -> Ranking:
+    """Rank D_d by gamma and mark the wanted share of it; new examples get today's margins."""
     now = dict(zip(owned.ids, margins.tolist(), strict=True))
-    first = {one: first_margins.get(one, value) for one, value in now.items()}
+    first = {name: first_margins.get(name, value) for name, value in now.items()}
     early = torch.tensor(list(first.values()))
     with torch.no_grad():
         scores = gamma(psi, standardise(owned.features), owned.examples.labels)
-    share = None
-    if beta == "auto":
-        share = estimate_poison_share(early, owned.known_clean)
-        wanted = LEAST_MARKED if share is None else max(LEAST_MARKED, float(share.share))
+    estimate = None
+    if wanted.beta == "auto":
+        estimate = estimate_poison_share(early, owned.known_clean, wanted.fewest_known)
+        beta = wanted.least if estimate is None else max(wanted.least, float(estimate.share))
     else:
-        wanted = float(beta)
-    return Opinion(scores, split(scores, wanted, owned.known_clean), first, early, share)
+        beta = float(wanted.beta)
+    return Ranking(scores, split(scores, beta, owned.known_clean), first, early, estimate)

@@ -1,4 +1,4 @@
-"""Sure poison: examples whose labels the first model finds absurd, piled up under one label."""
+"""Sure poison: examples whose labels the first model finds very unlikely, many with one label."""
 
 import math
 from dataclasses import dataclass
@@ -12,17 +12,31 @@ from datadefense.core.server import Server
 from datadefense.defenses.datadefense.importance import PerClient
 from datadefense.defenses.datadefense.losses import Labels, PerExample
 
-FEWEST = 5
-"""Known clean examples below which nothing is sure."""
-PRIOR = 10
-"""Examples that the overall share counts for beside the known clean ones of a label."""
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """When examples count as surely poisoned; `sure_poison` has the formula.
+
+    Args:
+        low_share: share of the known clean examples that is low by definition.
+        chance: probability of so many low examples by luck, below which they are sure.
+        fewest_known: known clean examples below which nothing is sure.
+        prior: examples that ``low_share`` counts for, beside the known clean ones of a label.
+        pile_share: least count of a label's low examples, as a share of the largest count.
+    """
+
+    low_share: float
+    chance: float
+    fewest_known: int
+    prior: int
+    pile_share: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SurePoison:
     """The surely poisoned part of a defense set, and what the first model knew of it.
 
-    What a model *knows* is its mean probability of these examples' labels.
+    What a model *knows* of it is the model's mean probability of these examples' labels.
     """
 
     marked: Bool[Tensor, " examples"]
@@ -58,9 +72,9 @@ class SurePoison:
 
 
 def suspicion(margins: PerExample, known_clean: Bool[Tensor, " examples"]) -> PerExample:
-    """Return the share of known clean examples whose labels the model finds less absurd: 0 to 1.
+    """Return the share of known clean examples whose labels the model finds likelier: 0 to 1.
 
-    Where none is known to be clean every example scores 1/2.
+    Where no example is known to be clean, every example scores 1/2.
     """
     clean = margins[known_clean].sort().values
     if not len(clean):
@@ -73,46 +87,45 @@ def sure_poison(
     margins: PerExample,
     labels: Labels,
     known_clean: Bool[Tensor, " examples"],
-    *,
-    share: float = 0.1,
-    chance: float = 3e-5,
+    criterion: Criterion,
 ) -> Bool[Tensor, " examples"]:
     r"""Return which examples are surely poisoned, by the first model's margins.
 
-    An example is *low* if its margin (the log-odds of its label) is below the ``share`` quantile q
-    of the known clean ones. The clean examples among the others are like the known ones, so about
-    that share of them is low, spread over the labels. A backdoor has a target, so its examples pile
-    up under one label. The k_y low ones of the n_y examples of label y that are not known to be
-    clean are surely poisoned if so many are less likely by luck than ``chance``,
+    An example is *low* if its margin (the log-odds of its label) is below the q quantile of the
+    known clean ones, q = ``low_share``. The clean examples among the others resemble the known
+    ones, so about that share of them is low, spread over the labels. A backdoor has a target, so
+    its examples have one label. Of label y, n_y examples are not known to be clean and k_y of those
+    are low; these k_y are surely poisoned if so many are improbable by luck,
 
     .. math::
         P\bigl[\mathrm{Bin}(n_y, r_y) \ge k_y\bigr] < \mathrm{chance}, \qquad
-        r_y = \max\Bigl(q, \frac{l_y + 10 q}{m_y + 10}\Bigr)
+        r_y = \max\Bigl(q, \frac{l_y + p q}{m_y + p}\Bigr)
 
-    and they are at least half as many as of the label that has most. Of the m_y known clean
-    examples of y, l_y are low: one label may be harder than the others. None is sure where fewer
-    than 5 are known to be clean.
+    and if k_y is at least ``pile_share`` of the largest such count of any label. Of the m_y known
+    clean examples of y, l_y are low (one label may be harder than the others); p = ``prior``.
+    Nothing is sure where fewer than ``fewest_known`` examples are known to be clean.
     """
+    share, prior = criterion.low_share, criterion.prior
     sure = torch.zeros_like(known_clean)
-    if int(known_clean.sum()) < FEWEST:
+    if int(known_clean.sum()) < criterion.fewest_known:
         return sure
     low = margins < torch.quantile(margins[known_clean].to(torch.float64), share)
     piles: dict[int, int] = {}
     for label in torch.unique(labels[~known_clean & low]).tolist():
         here = labels == label
         known, known_low = int((here & known_clean).sum()), int((here & known_clean & low).sum())
-        rate = max(share, (known_low + PRIOR * share) / (known + PRIOR))
+        rate = max(share, (known_low + prior * share) / (known + prior))
         others, count = int((here & ~known_clean).sum()), int((here & ~known_clean & low).sum())
-        if tail(others, rate, count) < chance:
+        if tail(others, rate, count) < criterion.chance:
             piles[label] = count
     for label, count in piles.items():
-        if 2 * count >= max(piles.values()):
+        if count >= criterion.pile_share * max(piles.values()):
             sure |= (labels == label) & low & ~known_clean
     return sure
 
 
 def tail(trials: int, rate: float, least: int) -> float:
-    """Return how likely at least so many of the trials succeed, each at the rate.
+    """Return the probability that at least so many of the trials succeed, each at the rate.
 
     >>> tail(2, 0.5, 1)
     0.75

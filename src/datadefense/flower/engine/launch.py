@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 
 import httpx
 
+from datadefense.core.errors import DataDefenseError
 from datadefense.core.foreign import sanitize
 from datadefense.core.settings import SettingsError
 from datadefense.core.storage import write_text
@@ -34,7 +35,7 @@ LONGEST_LINE = 2000
 """Characters of a line of the log that are shown."""
 
 
-class FlowerRunError(ChildProcessError):
+class FlowerRunError(DataDefenseError, ChildProcessError):
     """A run that Flower did not bring to its end."""
 
 

@@ -37,7 +37,7 @@ def job_content(job: TrainJob, board: SharedBuffers, config: str) -> RecordDict:
     if job.stand_in is not None:
         facts["stand-in"] = job.stand_in
     if job.state is not None:
-        facts["state"] = state_bytes(job.state)
+        facts["state"] = state_bytes((job.state,))
     arrays = {name: Array(model.numpy()) for name, model in models.items()}
     return RecordDict({"arrays": ArrayRecord(arrays), "job": facts})
 
@@ -55,7 +55,10 @@ def read_job(
     if not isinstance(client, int | str) or not isinstance(attacker, list):
         raise ValueError("the message is no job of this engine")
     first, count = (int(number) for number in attacker)
-    state, config = facts.get("state"), str(facts["experiment"])
+    stored, config = facts.get("state"), str(facts["experiment"])
+    state = None
+    if isinstance(stored, bytes):  # in a tuple, as in a checkpoint: what began as None may be more
+        (state,) = state_of(stored, (like(config, models[PARAMS]),))
     job = TrainJob(
         index=int(str(facts["index"])),
         row=0,
@@ -64,7 +67,7 @@ def read_job(
         num_examples=int(str(facts["num-examples"])),
         has_previous=PREVIOUS in models,
         stand_in=int(str(facts["stand-in"])) if "stand-in" in facts else None,
-        state=state_of(state, like(config, models[PARAMS])) if isinstance(state, bytes) else None,
+        state=state,
     )
     return job, models, config
 

@@ -9,6 +9,7 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from datadefense.flower.engine.grid_pool import GridPool
+from datadefense.flower.engine.progress import told_round
 from datadefense.report.page import write_run_page
 from datadefense.runs.config import parse_toml
 from datadefense.runs.files import CONFIG
@@ -32,12 +33,6 @@ def main(grid: Grid, context: Context) -> None:
     with resume(folder, place) if begun else start(experiment, folder, place) as run:
         pool = GridPool(run.federation, grid, config)
         for record in run.rounds(pool):
-            scores = (
-                ""
-                if record.ma_percent is None or record.asr_percent is None
-                else f"  MA {record.ma_percent:.1f} %  ASR {record.asr_percent:.1f} %"
-            )
-            attacked = "  attacked" if record.attackers else ""
-            logger.info("round %d/%d%s%s", record.round, experiment.rounds, scores, attacked)
+            logger.info("%s", told_round(record, experiment.rounds))
         run.finish(pool, write_run_page)
     logger.info("wrote %s", folder)

@@ -1,33 +1,43 @@
-// Clients: what is known of one in a round, in words.
-const ATTACKS = 2;
-const REJECTED = 4;
+// Clients: what became of one in a round, in words.
+const verdictOf = (clients, place) => clients.verdicts[clients.verdict[place] - 1] ?? "";
+const isRejected = (clients, place) => verdictOf(clients, place) === "rejected";
+
+const VERDICT_WORDS = {
+  counted: "counted",
+  reduced: "counted for less",
+  excluded: "left out",
+  voted: "had a vote, as every client",
+  rejected: "turned away by the gate",
+};
 
 function clientLines(clients, column, row) {
   const place = column * clients.width + row;
-  const kind = clients.kind[place];
-  const attacks = kind & ATTACKS ? "an attacker" : "honest";
+  const attacks = clients.attacks[place] ? "an attacker" : "honest";
+  const verdict = verdictOf(clients, place);
   const lines = [
     `Round ${clients.rounds[column]}`,
     `client ${clients.names[clients.name[place]]}, ${attacks}`,
+    VERDICT_WORDS[verdict] ?? verdict,
   ];
-  if (kind & REJECTED) lines.push("turned away by the gate");
-  else if (clients.weight) lines.push(`weight ${shortNumber(clients.weight[place])}`);
+  const reason = reasonOf(clients, place);
+  if (reason) lines.push(`reason: ${reason}`);
+  const weight = clients.weight?.[place] ?? NaN;
+  if (!Number.isNaN(weight)) lines.push(`weight ${shortNumber(weight)}`);
   for (const [name, values] of Object.entries(clients.evidence)) {
     if (!Number.isNaN(values[place])) lines.push(`${spaced(name)} ${shortNumber(values[place])}`);
   }
-  const reason = reasonOf(clients, place);
-  if (reason) lines.push(`reason: ${reason}`);
   return lines;
 }
 
 const spaced = (name) => name.replaceAll("_", " ");
 
-// A reason is a text of its own, or the name of the evidence that it repeats.
+// The words of a reason with its numbers in their places.
 function reasonOf(clients, place) {
-  const code = clients.reason[place];
-  const names = Object.keys(clients.evidence);
-  if (!code) return "";
-  if (code > names.length) return clients.reasons[code - 1 - names.length];
-  const name = names[code - 1];
-  return `${spaced(name)} ${shortNumber(clients.evidence[name][place])}`;
+  if (!clients.code[place]) return "";
+  let words = clients.patterns[clients.pattern[place]];
+  for (const name of ["value", "limit"]) {
+    const number = clients[name]?.[place] ?? NaN;
+    if (!Number.isNaN(number)) words = words.replace(`{${name}}`, shortNumber(number));
+  }
+  return words;
 }

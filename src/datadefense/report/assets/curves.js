@@ -1,4 +1,4 @@
-// Curves: attack success and main accuracy by round, a line a run.
+// Curves: each score of the model by round, a chart a score and a line a run.
 function startCurves(runs) {
   const on = runs.map(() => true);
   const x = [];
@@ -8,7 +8,9 @@ function startCurves(runs) {
     run.rounds.forEach((round, place) => (line[round - view.first] = values[place]));
     return line;
   };
-  const spreads = runs.map((run) => ({ asr: spread(run, run.asr), ma: spread(run, run.ma) }));
+  const spreads = runs.map((run) =>
+    Object.fromEntries(data.scores.map(({ name }) => [name, spread(run, run.scores[name])])),
+  );
   const line = (run, place, name) => ({
     label: run.label,
     values: spreads[place][name],
@@ -17,53 +19,56 @@ function startCurves(runs) {
     width: runs.length > 1 && view.run === run ? 3 : null,
     shown: on[place],
   });
-  const floors = [
-    ...new Set(runs.map((run) => run.figures?.asr_floor_percent).filter((floor) => floor != null)),
-  ];
-  const floorLines = floors.map((floor) => ({
-    label: "floor",
-    values: x.map(() => floor),
-    tint: "ink",
-    dash: [1, 4],
-    width: 1.5,
-  }));
+  const floorLines = ({ floor: figure }) => {
+    const floors = runs.map((run) => run.figures?.[figure]).filter((floor) => floor != null);
+    return [...new Set(floors)].map((floor) => ({
+      label: "floor",
+      values: x.map(() => floor),
+      tint: "ink",
+      dash: [1, 4],
+      width: 1.5,
+    }));
+  };
   const marks = () => [
     ...new Set(runs.filter((_, place) => on[place]).flatMap((run) => run.attacked)),
   ];
-  const charts = ["asr", "ma"].map((name) => {
-    const title = name === "asr" ? "Attack success rate" : "Main accuracy";
-    return lineChart(find(`${name}-chart`), {
+  const hosts = data.scores.map(({ id }) => make("div", { id: `${id}-chart` }));
+  find("curve-charts").replaceChildren(...hosts);
+  const charts = data.scores.map((score, place) => {
+    const { name, title, unit } = score;
+    const [low, high] = score.range;
+    const span = high - low;
+    return lineChart(hosts[place], {
       title,
-      unit: " %",
+      unit: ` ${unit}`,
       x: () => x,
-      lines: () => [
-        ...(name === "asr" ? floorLines : []),
-        ...runs.map((run, place) => line(run, place, name)),
-      ],
-      range: () => [-9, 103],
-      splits: () => [0, 25, 50, 75, 100],
+      lines: () => [...floorLines(score), ...runs.map((run, place) => line(run, place, name))],
+      range: () => [low - 0.09 * span, high + 0.03 * span],
+      splits: () => [0, 0.25, 0.5, 0.75, 1].map((share) => low + share * span),
       marks,
-      label: () => `${title} by round. ${runs.map((run) => ends(run, name)).join(" ")}`,
+      label: () => `${title} by round. ${runs.map((run) => ends(run, score)).join(" ")}`,
     });
   });
   const rebuild = () => charts.forEach((build) => build());
-  const legend = runs.map((run, place) => line(run, place, "asr"));
+  const legend = runs.map((run, place) => line(run, place, data.scores[0].name));
   const toggle = (place) => {
     on[place] = !on[place];
     rebuild();
     return on[place];
   };
   lineLegend("curve-legend", legend, runs.length > 1 && toggle);
-  if (floorLines.length) find("curve-legend").append(lineKey(floorLines[0]));
+  const floors = data.scores.flatMap(floorLines);
+  if (floors.length) find("curve-legend").append(lineKey(floors[0]));
   find("curve-legend").append(symbolKey("triangle", "attacked round"));
   followers.push(rebuild);
   show("curves", true);
 }
 
-function ends(run, name) {
-  const known = run[name].filter((value) => value != null);
+function ends(run, { name, unit }) {
+  const known = run.scores[name].filter((value) => value != null);
   if (!known.length) return `${run.label}: not evaluated yet.`;
-  const [least, greatest] = [Math.min(...known), Math.max(...known)].map(percent);
-  const [first, last] = [known[0], known.at(-1)].map(percent);
+  const shown = (value) => `${value.toFixed(1)}\u00a0${unit}`;
+  const [least, greatest] = [Math.min(...known), Math.max(...known)].map(shown);
+  const [first, last] = [known[0], known.at(-1)].map(shown);
   return `${run.label}: from ${first} to ${last}, between ${least} and ${greatest}.`;
 }

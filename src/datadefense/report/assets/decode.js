@@ -37,9 +37,13 @@ function unpacked(run) {
   if (clients && !clients.ready) {
     clients.ready = true;
     clients.name = shortsOf(clients.name);
-    clients.reason = shortsOf(clients.reason);
-    clients.kind = bytesOf(clients.kind);
-    if (clients.weight) clients.weight = floatsOf(clients.weight);
+    clients.code = shortsOf(clients.code);
+    clients.pattern = shortsOf(clients.pattern);
+    clients.verdict = bytesOf(clients.verdict);
+    clients.attacks = bitsOf(clients.attacks, clients.verdict.length);
+    for (const name of ["weight", "value", "limit"]) {
+      if (clients[name]) clients[name] = floatsOf(clients[name]);
+    }
     for (const name of Object.keys(clients.evidence)) {
       clients.evidence[name] = floatsOf(clients.evidence[name]);
     }

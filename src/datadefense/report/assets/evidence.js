@@ -53,10 +53,11 @@ function startEvidence() {
 }
 
 // The evidence that was most often the reason against an attacker.
-function mostCited({ kind, reason }, names) {
+function mostCited({ attacks, code, codes }, names) {
   const times = names.map(() => 0);
-  kind.forEach((one, place) => {
-    if (one & ATTACKS && reason[place] && reason[place] <= names.length) times[reason[place] - 1]++;
+  attacks.forEach((one, place) => {
+    const cited = one && code[place] ? names.indexOf(codes[code[place] - 1]) : -1;
+    if (cited >= 0) times[cited]++;
   });
   return names[times.lastIndexOf(Math.max(...times))];
 }
@@ -73,14 +74,14 @@ function pointOf(column, row, area, state) {
 }
 
 function eachPoint(area, state, act, from = view.from, to = view.to) {
-  const { rounds, width, evidence, kind } = view.run.clients;
+  const { rounds, width, evidence, verdict, attacks } = view.run.clients;
   const values = evidence[state.name];
   for (let column = 0; column < rounds.length; column++) {
     if (rounds[column] < from || rounds[column] > to) continue;
     for (let row = 0; row < width; row++) {
       const place = column * width + row;
-      if (!kind[place] || Number.isNaN(values[place])) continue;
-      act(pointOf(column, row, area, state), kind[place] & ATTACKS, { column, row });
+      if (!verdict[place] || Number.isNaN(values[place])) continue;
+      act(pointOf(column, row, area, state), attacks[place], { column, row });
     }
   }
 }
@@ -138,11 +139,11 @@ function nearest(x, y, area, state) {
 }
 
 function evidenceLabel(name) {
-  const { evidence, kind } = view.run.clients;
+  const { evidence, verdict, attacks } = view.run.clients;
   const mean = (wanted) => {
     let [sum, count] = [0, 0];
     evidence[name].forEach((value, place) => {
-      if (kind[place] && Boolean(kind[place] & ATTACKS) === wanted && Number.isFinite(value))
+      if (verdict[place] && Boolean(attacks[place]) === wanted && Number.isFinite(value))
         [sum, count] = [sum + value, count + 1];
     });
     return count ? shortNumber(sum / count) : "none";

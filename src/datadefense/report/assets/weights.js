@@ -9,10 +9,10 @@ function startWeights() {
     rows: () => view.run.clients.width,
     draw: (context, area, ratio) => drawWeights(context, area, ratio, state),
     cellAt: (x, y, area) => {
-      const { width, kind } = view.run.clients;
+      const { width, verdict } = view.run.clients;
       const column = columnAt(state.edges, roundAt(x, area));
       const row = Math.floor(((y - area.top) / area.height) * width);
-      return row >= 0 && row < width && kind[at(column, row)] ? { column, row } : null;
+      return row >= 0 && row < width && verdict[at(column, row)] ? { column, row } : null;
     },
     placeOf: ({ column, row }, area) =>
       cellPlace(state.edges, column, row, view.run.clients.width, area),
@@ -39,7 +39,7 @@ function startWeights() {
       symbolKey("triangle", "attacked round"),
       symbolKey("outline", "outlined: attacker"),
       symbolKey("cross", "weight 0 or less"),
-      clients.kind.some((kind) => kind & REJECTED)
+      clients.verdict.some((_, place) => isRejected(clients, place))
         ? symbolKey("hatch", "turned away by the gate")
         : null,
     );
@@ -60,7 +60,8 @@ function weightsLabel(run) {
 }
 
 function drawWeights(context, area, ratio, { edges, most }) {
-  const { width: rows, kind, weight } = view.run.clients;
+  const { clients } = view.run;
+  const { width: rows, verdict, attacks, weight } = clients;
   const ramps = { honest: rampOf("honest"), malicious: rampOf("malicious") };
   const [nothing, none, rejected] = [
     pixel(colour("paper")),
@@ -69,7 +70,7 @@ function drawWeights(context, area, ratio, { edges, most }) {
   ];
   const attackersIn = (column) => {
     let count = 0;
-    while (count < rows && kind[column * rows + count] & ATTACKS) count++;
+    while (count < rows && attacks[column * rows + count]) count++;
     return count;
   };
   drawMatrix(context, area, ratio, {
@@ -77,11 +78,11 @@ function drawWeights(context, area, ratio, { edges, most }) {
     rows,
     colourOf: (column, row) => {
       const place = column * rows + row;
-      if (!kind[place]) return nothing;
-      if (kind[place] & REJECTED) return rejected;
+      if (!verdict[place]) return nothing;
+      if (isRejected(clients, place)) return rejected;
       if (!(weight[place] > 0)) return none;
       const level = Math.max(1, Math.round((255 * weight[place]) / most));
-      return ramps[kind[place] & ATTACKS ? "malicious" : "honest"][level];
+      return ramps[attacks[place] ? "malicious" : "honest"][level];
     },
     preferred: (low, high) => {
       for (let column = low; column <= high; column++) if (attackersIn(column)) return column;
@@ -95,7 +96,8 @@ function drawWeights(context, area, ratio, { edges, most }) {
 
 // A cross where a weight is 0, a stroke where a client was turned away, a frame around attackers.
 function drawSymbols(context, area, edges, attackersIn) {
-  const { width: rows, kind, weight, rounds } = view.run.clients;
+  const { clients } = view.run;
+  const { width: rows, verdict, weight, rounds } = clients;
   const height = area.height / rows;
   const narrow = area.width / visibleRounds();
   for (let column = 0; column < rounds.length; column++) {
@@ -105,9 +107,9 @@ function drawSymbols(context, area, edges, attackersIn) {
     for (let row = 0; row < rows && Math.min(wide, height) >= 7; row++) {
       const place = column * rows + row;
       const middle = { x: left + wide / 2, y: area.top + (row + 0.5) * height };
-      if (kind[place] & REJECTED)
+      if (isRejected(clients, place))
         stroke(context, [[middle.x - 3, middle.y + 3, middle.x + 3, middle.y - 3]], "ink");
-      else if (kind[place] && !(weight[place] > 0)) cross(context, middle, "faint");
+      else if (verdict[place] && !(weight[place] > 0)) cross(context, middle, "faint");
     }
     const count = attackersIn(column);
     if (!count) continue;

@@ -1,0 +1,51 @@
+"""The defenses of this package by name, and how those of others are found."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from datadefense.core.defense import Defense
+from datadefense.core.registry import Registry
+from datadefense.defenses.bulyan import Bulyan
+from datadefense.defenses.coordinatewise import Median, TrimmedMean
+from datadefense.defenses.datadefense import (
+    DataDefense,
+    DataDefenseAppendix,
+    DataDefenseLearned,
+    DataDefensePaper,
+    DataDefenseReleased,
+)
+from datadefense.defenses.fltrust import FlTrust
+from datadefense.defenses.krum import Krum, MultiKrum
+from datadefense.defenses.mean import FedAvg
+from datadefense.defenses.norm_clip import Ndc, NdcAdaptive, WeakDp
+from datadefense.defenses.rfa import Rfa
+from datadefense.defenses.sparsefed import SparseFed
+
+DEFENSES: Mapping[str, type[Defense[Any]]] = {
+    "fedavg": FedAvg,
+    "krum": Krum,
+    "multi-krum": MultiKrum,
+    "bulyan": Bulyan,
+    "trimmed-mean": TrimmedMean,
+    "median": Median,
+    "rfa": Rfa,
+    "ndc": Ndc,
+    "ndc-adaptive": NdcAdaptive,
+    "weak-dp": WeakDp,
+    "sparsefed": SparseFed,
+    "fltrust": FlTrust,
+    "datadefense": DataDefense,
+    "datadefense-learned": DataDefenseLearned,
+    "datadefense-paper": DataDefensePaper,
+    "datadefense-appendix": DataDefenseAppendix,
+    "datadefense-released": DataDefenseReleased,
+}
+"""The defenses of this package."""
+
+REGISTRY: Registry[Defense[Any]] = Registry(
+    "defense",
+    Defense,  # type: ignore[type-abstract]
+    "datadefense.defenses",
+    DEFENSES,
+)
+"""Ours, those of installed packages, and ``module:Class``."""
