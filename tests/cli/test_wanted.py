@@ -70,8 +70,9 @@ def test_a_run_can_be_run_again_from_its_configuration(typed, quick, tmp_path):
     files = [tmp_path / name / "checkpoint.safetensors" for name in "abc"]
     assert files[0].read_bytes() == files[1].read_bytes()
     assert files[0].read_bytes() != files[2].read_bytes()
-    changed = read_toml(tmp_path / "c" / "config.toml")
-    assert (changed.seed, changed.attack.epochs, changed.federation.clients) == (1, 2, 12)
+    first, changed = (read_toml(tmp_path / name / "config.toml") for name in "ac")
+    assert (changed.seed, changed.attack.epochs) == (1, 2)
+    assert changed.federation == first.federation
 
 
 def test_a_file_that_cannot_be_used_is_one_line(typed, stored):
