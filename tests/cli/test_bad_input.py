@@ -34,7 +34,7 @@ def assert_one_line(ended, message):
         (["--set", "schedule=fixed-pool", "--set", "share=0"], "schedule.share must be > 0, got 0"),
         (["--set", "schedule=fixed-pool", "--set", "share=1.1"], "must be <= 1, got 1.1"),
         (["--set", "pool=9999"], "there is no setting 'pool', did you mean 'malicious'?"),
-        (["--set", "model=my:Net"], "'model': the task has its model; --task module:Class is one"),
+        (["--set", "model=my:Net"], "'model': the task has its model; --task module:name is one"),
         (
             ["--set", "trigger_size=3"],
             "task digits-edge has no setting 'trigger_size'; those that have it: cifar10-trigger, "
@@ -49,6 +49,7 @@ def assert_one_line(ended, message):
         (["--set", "epochs=3"], "say warm.epochs or federation.epochs or attack.epochs"),
         (["--set", "task=x"], "there is no setting 'task': say --task"),
         (["--attack", "none", "--set", "attack.epochs=3"], "does not apply: nobody attacks"),
+        (["--attack", "none", "--set", "period=3"], "period does not apply: nobody attacks"),
         (
             ["--set", "rounds=3", "--set", "federation.rounds=4"],
             "rounds and federation.rounds are the same setting: give one of them",
@@ -151,7 +152,7 @@ def test_tweets_that_nobody_signed(typed, tmp_path):
         ".",
         *(word for pair in settings for word in ("--set", pair)),
     )
-    assert_one_line(ended, "nobody's name is in this copy of sentiment140")
+    assert_one_line(ended, "nobody's name is in this copy of the data of sentiment-yl")
 
 
 def params(folder):

@@ -3,12 +3,14 @@
 import csv
 import dataclasses
 import json
+from types import MappingProxyType
 
 import pytest
 from tests.records import record_of
 from tests.runs.summaries import SUMMARY
 
-from datadefense.runs.config import Experiment, write_toml
+from datadefense.runs.config import write_toml
+from datadefense.runs.configure import configure
 from datadefense.runs.round_lines import round_line
 
 ROUNDS = [
@@ -21,10 +23,11 @@ ROUNDS = [
 
 @pytest.fixture
 def folder_of(tmp_path):
-    def make(name, **changes):
+    def make(name, settings=MappingProxyType({}), **changes):
         folder = tmp_path / name
         folder.mkdir()
-        (folder / "config.toml").write_text(write_toml(Experiment(rounds=2, **changes)))
+        configured = configure("digits-edge", "cpu", {"rounds": "2", **settings, **changes})
+        (folder / "config.toml").write_text(write_toml(configured))
         (folder / "rounds.jsonl").write_text("".join(map(round_line, ROUNDS)))
         summary = dataclasses.replace(SUMMARY, rounds=2, **changes)
         (folder / "summary.json").write_text(json.dumps(dataclasses.asdict(summary)))
@@ -44,6 +47,17 @@ def test_runs_side_by_side_and_where_they_differ(typed, folder_of, monkeypatch):
     assert ["excess", "%", "79.0", "79.0"] in lines
     assert lines.count(["defense", "krum", "median"]) == 2
     assert not any(line[:1] == ["seed"] for line in lines)
+
+
+def test_settings_of_defenses_are_compared_where_the_defense_is_the_same(typed, folder_of):
+    one = folder_of("one", {"defense.num_malicious": "2", "federation.epochs": "3"}, defense="krum")
+    two, three = folder_of("two", defense="krum"), folder_of("three", defense="median")
+    lines = [line.split() for line in typed("compare", one, two).out.splitlines()]
+    assert ["defense.num_malicious", "2", "1"] in lines
+    assert ["federation.epochs", "3", "2"] in lines
+    lines = [line.split() for line in typed("compare", one, three).out.splitlines()]
+    assert ["federation.epochs", "3", "2"] in lines
+    assert not any(line[:1] == ["defense.num_malicious"] for line in lines)
 
 
 def test_names_are_whole_in_a_narrow_terminal(typed, folder_of, monkeypatch):

@@ -62,7 +62,7 @@ def test_a_configuration_that_cannot_be_read_ends_a_resume(tmp_path, call, damag
     (folder / "config.toml").write_bytes(b"x = " + damage)
     code, out = call("resume", "run")
     assert code == 2
-    assert out.err.startswith("error: run/config.toml is not a readable configuration: ")
+    assert out.err.startswith("error: run/config.toml: no readable configuration: ")
     assert len(out.err.splitlines()) == 1
 
 

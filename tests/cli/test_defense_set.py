@@ -122,8 +122,8 @@ def test_a_set_is_the_same_by_seed_and_holds_its_own_pixels(typed, tmp_path):
     assert torch.equal(one.inputs, two.inputs)
     assert one.provenance.count("poisoned") == 20
     assert int(one.known_clean.sum()) == 7
-    material = digits()
-    real = {row.numpy().tobytes() for row in material.server_clean.inputs}
+    data = digits()
+    real = {row.numpy().tobytes() for row in data.server_clean.inputs}
     again = (one.inputs / 255 - 0.1307) / 0.3081
     assert all(
         row.numpy().tobytes() in real
@@ -133,9 +133,9 @@ def test_a_set_is_the_same_by_seed_and_holds_its_own_pixels(typed, tmp_path):
 
 
 def test_check_names_what_is_wrong(typed, tmp_path):
-    material = digits()
-    inputs = pixels(torch.cat([material.server_clean.inputs[:9], material.test.inputs[:2]]))
-    inputs = torch.cat([inputs, pixels(material.backdoor_test.inputs[:1])])
+    data = digits()
+    inputs = pixels(torch.cat([data.server_clean.inputs[:9], data.test.inputs[:2]]))
+    inputs = torch.cat([inputs, pixels(data.backdoor_test.inputs[:1])])
     inputs[1], inputs[3] = inputs[0], inputs[2]
     labels = torch.tensor([5, 5, 1, 2, 10, -1, 0, 0, 0, 0, 0, 0])
     known = torch.isin(torch.arange(12), torch.tensor([6, 7, 8]))
@@ -165,7 +165,7 @@ def test_warnings_are_no_errors(typed, tmp_path):
     assert ended.out.endswith("ok: 12 examples, 12 known clean\n")
 
 
-def test_tweets_from_setup_to_sheet(typed, tmp_path):
+def test_tweets_from_task_to_sheet(typed, tmp_path):
     write_tweets(tmp_path / "data", 600, 500)
     lines = "".join(f'"{4 * (i % 2)}","1","d","q","u","own{i} own{i + 1}"\n' for i in range(20))
     (tmp_path / "data" / "sentiment140" / TWEET_FILES["test"]).write_text(lines)
@@ -209,7 +209,7 @@ def one_line(ended, message):
         ((*DIGITS, "--poison-share", 1), "poison-share must be < 1, got 1"),
         ((*DIGITS, "--size", 10, "--known-clean", 9), "known-clean must be <= 8, got 9"),
         ((*DIGITS, "--known-clean", -1), "known-clean must be >= 0, got -1"),
-        ((*DIGITS, "--set", "sede=1"), "did you mean 'seed'?"),
+        ((*DIGITS, "--set", "sede=1"), "did you mean 'seed' or 'warm.seed'?"),
     ],
 )
 def test_a_set_that_cannot_be_built(typed, tmp_path, words, message):

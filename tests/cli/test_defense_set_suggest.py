@@ -24,8 +24,8 @@ ONE_ROUND = ("--rounds", 1, "--workers", 0, "--set", "federation.epochs=1")
 LAYOUT = Layout.of_module(lenet())
 
 
-def suggest(typed, *words, setup=DIGITS):
-    return typed("defense-set", "suggest", "own", *setup, *words)
+def suggest(typed, *words, task=DIGITS):
+    return typed("defense-set", "suggest", "own", *task, *words)
 
 
 def candidates(folder):
@@ -52,10 +52,8 @@ def test_clean_sevens_called_one(typed, tmp_path):
     )
     source, rows = candidates(tmp_path / "own")
     assert {source.provenance[row] for row in rows} == {"suggested: relabelled, 7 as 1"}
-    material = digits()
-    warm = dict(
-        zip(content_keys(pixels(material.warm.inputs)), material.warm.labels.tolist(), strict=True)
-    )
+    data = digits()
+    warm = dict(zip(content_keys(pixels(data.warm.inputs)), data.warm.labels.tolist(), strict=True))
     assert {warm[key] for key in content_keys(source.inputs[rows])} == {7}
     checked = typed("defense-set", "check", "own", *DIGITS)
     assert checked.out == "ok: 100 examples, 20 known clean\n"
@@ -173,11 +171,11 @@ def test_a_word_that_turns_tweets(typed, tmp_path):
     write_tweets(tmp_path / "data", 1600, 1500)
     lines = "".join(f'"{4 * (i % 2)}","1","d","q","u","own{i} own{i + 1}"\n' for i in range(20))
     (tmp_path / "data" / "sentiment140" / TWEET_FILES["test"]).write_text(lines)
-    setup = (*TWEETS, "--set", "length=5")
-    ran = typed("run", *setup, *ONE_ROUND, "--set", "clients=50", "--out", "run")
+    task = (*TWEETS, "--set", "length=5")
+    ran = typed("run", *task, *ONE_ROUND, "--set", "clients=50", "--out", "run")
     assert ran.code == 0, ran.err
     small = ("--size", 20)
-    ended = suggest(typed, "--method", "inversion", "--suspect", "run", *small, setup=setup)
+    ended = suggest(typed, "--method", "inversion", "--suspect", "run", *small, task=task)
     assert ended.code == 0, ended.err
     first, second, wrote = ended.out.splitlines()
     assert first.startswith("class 0: '")
@@ -186,10 +184,10 @@ def test_a_word_that_turns_tweets(typed, tmp_path):
     assert len(candidates(tmp_path / "own")[1]) == 4
     message = "triggers needs images, uint8"
     shutil.rmtree("own")
-    one_line(suggest(typed, "--method", "triggers", *small, setup=setup), message)
-    ended = suggest(typed, "--from", 1, "--to", 0, *small, setup=setup)
+    one_line(suggest(typed, "--method", "triggers", *small, task=task), message)
+    ended = suggest(typed, "--from", 1, "--to", 0, *small, task=task)
     assert ended.code == 0, ended.err
-    assert typed("defense-set", "check", "own", *setup).code == 0
+    assert typed("defense-set", "check", "own", *task).code == 0
 
 
 @pytest.mark.parametrize(

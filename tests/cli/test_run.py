@@ -242,9 +242,10 @@ def test_a_defense_of_ones_own_is_looked_for_in_the_current_folder(tmp_path):
 
 
 def test_lists(typed):
-    setups = typed("list", "setups").out
+    tasks = typed("list", "tasks").out
     for name in ("digits-edge", "cifar10-southwest", "sentiment-yl", "emnist-ardis"):
-        assert name in setups
+        assert name in tasks
+    assert typed("list", "setups").out == tasks
     attacks = typed("list", "attacks").out
     for name in ("none", "pgd", "pgd-replacement", "neurotoxin", "dba", "lie", "adaptive", "idle"):
         assert name in attacks

@@ -64,7 +64,7 @@ def one_line(ended, message):
 
 
 @pytest.mark.parametrize("defense", ["datadefense", "fltrust"])
-def test_the_setups_own_set_as_a_folder_gives_the_same_bits(typed, tmp_path, defense):
+def test_the_tasks_own_set_as_a_folder_gives_the_same_bits(typed, tmp_path, defense):
     write_mnist(tmp_path / "data", 700, 100)
     write_ardis(tmp_path / "data", 300, 100)
     words = ("--size", 408, "--poison-share", 8 / 408, "--known-clean", 100)

@@ -46,9 +46,15 @@ def compare_runs(folders: Sequence[Path]) -> None:
 
 
 def _differences(runs: Sequence[StoredRun]) -> dict[str, list[str]]:
+    """Return the settings in which runs differ; not those of plug-ins that have other names."""
     keys = list(dict.fromkeys(key for run in runs for key in run.choices))
     columns = {key: [sanitize(str(run.choices.get(key, ""))) for run in runs] for key in keys}
-    return {key: values for key, values in columns.items() if len(set(values)) > 1}
+    differing = {key: values for key, values in columns.items() if len(set(values)) > 1}
+    return {
+        key: values
+        for key, values in differing.items()
+        if "." not in key or key.partition(".")[0] not in differing
+    }
 
 
 def export_rounds(folder: Path, out: Path) -> None:

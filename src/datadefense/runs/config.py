@@ -237,7 +237,7 @@ def read_toml(path: Path) -> Experiment:
     try:
         return parse_toml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeError) as error:
-        raise SettingsError(f"{path} is not a readable configuration: {error}") from error
+        raise SettingsError(f"{path}: no readable configuration: {error}") from error
     except SettingsError as error:
         raise SettingsError(f"{path}: {error}") from error
 

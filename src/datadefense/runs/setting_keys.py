@@ -8,6 +8,8 @@ from datadefense.runs.config import ORDER, PLUGINS
 
 OPTIONS = ("task", "scale")
 """Choices that no setting makes: the command line has an option for each."""
+WITHOUT_PART = ("attack", "schedule", "defense", "malicious", "seed")
+"""Keys that are taken as they are."""
 OTHER_WORDS = {
     "defense_clean": "server.clean",
     "defense_folder": "server.folder",
@@ -46,8 +48,11 @@ def place(key: str, names: Mapping[str, list[str]], chosen: Mapping[str, str]) -
         raise SettingsError(f"{key!r} is a setting of several parts: say {ways}")
     for part, name in chosen.items():
         if others := _whose(part, key):
+            if part not in names:
+                raise SettingsError(f"{key} does not apply: nobody attacks")
             raise SettingsError(f"{part} {name} has no setting {key!r}{others}")
-    every = [f"{part}.{name}" for part, known in names.items() for name in known]
+    every = [*WITHOUT_PART]
+    every += [f"{part}.{name}" for part, known in names.items() for name in known]
     raise SettingsError(f"there is no setting {key!r}{_nearest(key, every)}")
 
 
@@ -71,12 +76,12 @@ def _nearest(key: str, names: Sequence[str]) -> str:
     if key in OPTIONS:
         return f": say --{key}"
     if key == "model":
-        return ": the task has its model; --task module:Class is one of your own"
+        return ": the task has its model; --task module:name is one of your own"
     text = OTHER_WORDS.get(key, key.replace("_", ".", 1))
     if key in OTHER_WORDS or text in names:
         return f", did you mean {text!r}?"
-    lasts = {name.partition(".")[2] for name in names}
+    lasts = {name.rpartition(".")[2] for name in names}
     if close := difflib.get_close_matches(key, sorted(lasts), n=1):
-        ways = [repr(name) for name in names if name.partition(".")[2] == close[0]]
+        ways = [repr(name) for name in names if name.rpartition(".")[2] == close[0]]
         return f", did you mean {' or '.join(ways)}?"
     return "; see: datadefense list settings"
