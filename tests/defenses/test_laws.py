@@ -203,8 +203,8 @@ class Mumbler(Rule):
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        ("number", r"client 0 has a reason without its number: norm \?, clipped to \?"),
-        ("words", "client 0 was reduced with the reason ''"),
+        ("number", r"client 100 has a reason without its number: norm \?, clipped to \?"),
+        ("words", "client 100 was reduced with the reason ''"),
         ("marks", r"marked examples have no suspicion: \['y'\]"),
         ("theta", "theta is not finite"),
     ],
