@@ -1,5 +1,6 @@
 """The code in documents runs, and the files that documents link to exist."""
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -38,6 +39,20 @@ def test_the_python_in_it_runs(name, capsys, tmp_path, monkeypatch):
 def test_an_example_is_short(name):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
     assert all(len(block.splitlines()) <= 30 for block in blocks)
+
+
+def test_the_figures_of_own_tasks_are_those_of_the_file():
+    rows = json.loads((ROOT / "results" / "benchmarks" / "own-tasks.json").read_text())
+    page = (ROOT / "docs" / "plugins" / "task.md").read_text()
+    cases = {(row["task"], row["defense"], str(row["changes"])) for row in rows}
+    assert len(cases) == 7
+    for case in cases:
+        found = [row for row in rows if (row["task"], row["defense"], str(row["changes"])) == case]
+        rates = [row["asr_percent"] for row in found]
+        accuracy = sum(row["ma_percent"] for row in found) / len(found)
+        mean = sum(rates) / len(rates)
+        assert f"{mean:.1f} ({min(rates):.1f} to {max(rates):.1f}) %" in page
+        assert "epochs" in case[2] or f"{accuracy:.1f}" in page
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -30,7 +30,7 @@ def test_a_share_of_malicious_clients_is_a_pool():
         ({"malicious": "0"}, "malicious must be > 0, got 0"),
         ({"malicious": "1.5"}, "malicious must be <= 1, got 1.5"),
         ({"malicious": "many"}, "malicious must be a number, got 'many'"),
-        ({"malicious": "0.2", "schedule.share": "0.3"}, "malicious sets the schedule already"),
+        ({"malicious": "0.2", "schedule.share": "0.3"}, "malicious is the schedule's share"),
         ({"malicious": "0.2", "schedule": "never"}, "malicious sets the schedule already"),
     ],
 )
@@ -95,11 +95,17 @@ def test_nobody_attacks():
         ),
         ({"federation.epohcs": "2"}, "federation has no setting 'epohcs', did you mean 'epochs'?"),
         ({"epochs": "2"}, "'epochs' is a setting of several parts: say"),
-        ({"trigger_size": "3"}, "there is no setting 'trigger_size'"),
+        (
+            {"trigger_size": "3"},
+            "task digits-edge has no setting 'trigger_size'; those that have it: cifar10-trigger",
+        ),
         ({"model": "my:Net"}, "there is no setting 'model'"),
         ({"alpha": "0"}, "alpha must be > 0, got 0"),
         ({"replacement_radius": "-1"}, "radius must be >= 0, got -1"),
-        ({"attack.radius": "1"}, "attack pgd-replacement has no setting 'radius', did you mean"),
+        (
+            {"attack.radius": "1"},
+            "attack pgd-replacement has no setting 'radius'; those that have it: pgd",
+        ),
         ({"clients_per_round": "60"}, "clients_per_round must be in 1..clients, got 60 of 50"),
         ({"attack": "pdg"}, "no attack is called 'pdg', did you mean 'pgd'?"),
         ({"attackers": "0"}, "attackers must be >= 1, got 0"),

@@ -9,8 +9,10 @@ import pytest
 import torch
 from torch import nn
 from torch.utils.data import Dataset, TensorDataset
+from typer.testing import CliRunner
 
 import datadefense as dd
+from datadefense.cli.app import app
 from datadefense.core.content import rows_seen_in
 from datadefense.core.settings import SettingsError
 from datadefense.runs.build import assemble
@@ -211,6 +213,9 @@ def make():
 instance = make()
 three = 3
 
+def network():
+    return nn.Linear(6, 3)
+
 def fails():
     raise KeyError("no such file")
 """
@@ -259,6 +264,15 @@ def test_a_run_by_name_stops_and_goes_on_to_the_same_bits(my_module, tmp_path, n
     assert straight[0].asr_percent == resumed[0].asr_percent
 
 
+def test_what_it_holds_is_not_listed_as_a_setting(my_module):
+    my_module("my_own")
+    said = CliRunner().invoke(app, ["list", "settings", "--task", "my_own:make"])
+    assert said.exit_code == 0
+    assert "task.attack_poison" in said.output
+    assert "task.train" not in said.output
+    assert "task._classes" not in said.output
+
+
 def test_the_function_is_called_once(my_module):
     my_module("my_own")
     configure("my_own:make", "cpu", QUICK)
@@ -297,6 +311,7 @@ def test_another_content_or_another_setting_in_the_file_is_another_run(my_module
         ("three", "'my_own:three' must be a class, an instance or a function of tasks, got 3"),
         ("fails", r"my_own:fails\(\) makes no task: KeyError: 'no such file'"),
         ("absent", "cannot import the task 'my_own:absent'"),
+        ("network", r"my_own:network\(\) must return a task, got a Linear"),
         ("odd", r"my_own:odd\(\) makes no task: TypeError"),
     ],
 )

@@ -59,9 +59,7 @@ def list_schedules() -> None:
 
 @list_app.command("settings")
 def list_settings(
-    task: Annotated[
-        str, typer.Option("--task", "--setup", help="Task of the run.")
-    ] = "digits-edge",
+    task: Annotated[str | None, typer.Option("--task", "--setup", help="Task of the run.")] = None,
     attack: Annotated[str | None, typer.Option(help="Attack of the run.")] = None,
     defense: Annotated[str | None, typer.Option(help="Defense of the run.")] = None,
     schedule: Annotated[str | None, typer.Option(help="Schedule of the run.")] = None,

@@ -64,9 +64,9 @@ def print_tasks() -> None:
     _show(table)
 
 
-def print_settings(task: str, scale: str, chosen: Mapping[str, str]) -> None:
+def print_settings(task: str | None, scale: str, chosen: Mapping[str, str]) -> None:
     """Print every setting of an experiment by its key, with its value and what it is."""
-    experiment = configure(task, scale, chosen)
+    experiment = configure(task or next(iter(tasks.TASKS)), scale, chosen)
     table = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("setting", "value", "what it is"):
         table.add_column(column, no_wrap=column == "setting")

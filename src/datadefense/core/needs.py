@@ -3,6 +3,8 @@
 import enum
 from collections.abc import Mapping, Sized
 
+from datadefense.core.errors import InputError
+
 
 class Need(enum.Flag):
     """What a defense cannot work without; checked before the first round."""
@@ -18,7 +20,7 @@ class Need(enum.Flag):
     """Client ids that mean the same client in every round, and that a client cannot choose."""
 
 
-class NeedsError(ValueError):
+class NeedsError(InputError):
     """A defense wants of the server what it does not have; raised before a run, never in one."""
 
 

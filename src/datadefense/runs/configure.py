@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from datadefense.attacks.pgd import PgdReplacement
 from datadefense.core.settings import (
     SettingsError,
     check_choice,
@@ -11,7 +12,7 @@ from datadefense.core.settings import (
     setting_names,
     suggest,
 )
-from datadefense.defenses import create
+from datadefense.defenses import FedAvg, create
 from datadefense.runs.config import (
     NONE,
     ORDER,
@@ -23,9 +24,14 @@ from datadefense.runs.config import (
     settings_of,
 )
 from datadefense.runs.setting_keys import place
+from datadefense.schedules.fixed_frequency import FixedFrequency
 from datadefense.schedules.fixed_pool import FixedPool
 
-NAMES = {"attack": "pgd-replacement", "schedule": "fixed-frequency", "defense": "fedavg"}
+NAMES = {
+    "attack": PgdReplacement.name,
+    "schedule": FixedFrequency.name,
+    "defense": FedAvg.name,
+}
 """What is taken where nothing is said."""
 
 

@@ -39,7 +39,7 @@ def _made_by(function: Callable[[], Any], module: str, name: str) -> type[Task]:
         )
         raise SettingsError(f"{module}:{name}() makes no task: {said}") from error
     if not isinstance(made, Task):
-        raise SettingsError(f"{module}:{name}() must return a task, got {made!r:.80}")
+        raise SettingsError(f"{module}:{name}() must return a task, got a {type(made).__name__}")
     return class_like(made, module, name, _constants(made))
 
 
