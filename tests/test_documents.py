@@ -8,6 +8,11 @@ from types import ModuleType
 
 import pytest
 
+from datadefense.attacks import ATTACKS
+from datadefense.core.settings import setting_names
+from datadefense.runs.config import ORDER, PLAIN
+from datadefense.runs.config import PLUGINS as REGISTRIES
+
 ROOT = Path(__file__).parent.parent
 TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
 DOCUMENTS = [*TOP, *sorted((ROOT / "docs").rglob("*.md"))]
@@ -81,3 +86,28 @@ def test_what_the_paper_has_is_where_the_table_says(path, names):
 def test_the_table_has_every_equation():
     text = (ROOT / "docs" / "paper-to-code.md").read_text()
     assert re.findall(r"\*\*Eq\. (\d+)\*\*", text) == [str(number) for number in range(1, 12)]
+
+
+def test_every_attack_is_in_the_table_with_its_threat_model():
+    text = (ROOT / "docs" / "simulation.md").read_text()
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    shown = {row[0].strip("| `"): row[2:4] for row in rows if len(row) == 5}
+    assert shown == {
+        name: ["yes" if said else "no" for said in (cls.threat.trains_longer, cls.threat.scales)]
+        for name, cls in ATTACKS.items()
+    }
+
+
+def test_the_settings_that_documents_name_are_settings():
+    """`part.setting` in prose and after ``--set``, of our own plug-ins."""
+    known = {
+        f"{part}.{name}"
+        for part in ORDER
+        for cls in ([PLAIN[part]] if part in PLAIN else REGISTRIES[part].ours.values())
+        for name in setting_names(cls)
+    }
+    plain = "|".join(PLAIN)
+    for document in (ROOT / "docs" / "simulation.md", ROOT / "docs" / "defense-set.md"):
+        found = re.findall(rf"\b((?:{plain}|task|attack|schedule)\.[a-z_]+)=", document.read_text())
+        assert set(found) <= known
+    assert len(re.findall(r"\bserver\.[a-z_]+", (ROOT / "docs" / "simulation.md").read_text())) > 2

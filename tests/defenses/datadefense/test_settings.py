@@ -141,7 +141,7 @@ def seen(defense, where):
     return (
         [result.params.tolist() for result in results],
         [result.evidence["moved_far"].tolist() for result in results],
-        [result.report["marked"] for result in results],
+        [list(result.detector.marked) for result in results],
         last.first_margins,
         last.distances,
         getattr(last, "theta", torch.zeros(0)).tolist(),
