@@ -189,7 +189,7 @@ def test_hits_are_measured_where_the_poison_is_known(tmp_path):
         "inputs": pixels(torch.cat([digits().server_clean.inputs[:9], poison.inputs[:3]])),
         "labels": torch.cat([digits().server_clean.labels[:9], poison.labels[:3]]),
     }
-    told = own(tmp_path / "told", **fields, provenance=("clean",) * 9 + ("poisoned",) * 3)
+    own(tmp_path / "told", **fields, provenance=("clean",) * 9 + ("poisoned",) * 3)
     run, summary = carried_out(tmp_path / "told", tmp_path / "a")
     assert run.poisoned() == set(run.server.defense_set.ids[9:])
     assert summary.detector_hits_percent is not None
