@@ -16,7 +16,7 @@ from datadefense.core.rng import generator
 from datadefense.core.round import Round
 from datadefense.core.server import Server
 from datadefense.defenses import DataDefense
-from datadefense.tasks.images import CIFAR_DEVIATION, CIFAR_MEAN
+from datadefense.tasks.cifar import CIFAR_DEVIATION, CIFAR_MEAN
 from datadefense.tasks.models.lenet import lenet
 from datadefense.tasks.models.normalised import Normalised
 from datadefense.tasks.models.vgg9 import vgg9

@@ -18,13 +18,10 @@ from datadefense.core.rng import generator
 from datadefense.core.settings import check_int
 from datadefense.data.catalog import load_images
 from datadefense.tasks.augment import crop_and_flip
-from datadefense.tasks.base import Aim, Preset, Scale, SecondBackdoor, TaskData, split_examples
-from datadefense.tasks.models.normalised import Normalised
-from datadefense.tasks.models.vgg9 import vgg9
+from datadefense.tasks.base import Aim, SecondBackdoor, TaskData, split_examples
 
 SERVER = 400
 """Clean examples that are set aside for the server."""
-CIFAR_MEAN, CIFAR_DEVIATION = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,47 +134,3 @@ def stamped_images(
     labels = torch.full((len(picked),), flip.target)
     parts = [stamp_randomly(images, quarter, draw) for quarter in patch.quarters()]
     return Stamped(plain, tuple(Examples(part, labels) for part in parts), images)
-
-
-def cifar_model(classes: int, width: float) -> nn.Module:
-    """Return a VGG-9 that takes pixels."""
-    return Normalised(vgg9(classes, width), CIFAR_MEAN, CIFAR_DEVIATION)
-
-
-def cifar_presets(
-    radius: float, replacement: float, cpu_radius: float, warm: tuple[float, float] = (72.0, 76.08)
-) -> dict[Scale, Preset]:
-    """Return what suits a CIFAR task: the paper's radii and ours, the first model's accuracies."""
-    paper: Preset = {
-        "warm": {"accuracy_percent": warm[1], "learning_rate": 0.02, "batch_size": 128},
-        "federation": {
-            "rounds": 1500,
-            "clients": 200,
-            "partition": "dirichlet",
-            "learning_rate": 0.001,
-            "decay": 0.998,
-        },
-        "attack": {
-            "epochs": 2,
-            "learning_rate": 0.02,
-            "radius": radius,
-            "replacement_radius": replacement,
-            "radius_decay": 0.998,
-        },
-        "schedule": {"period": 10},
-        "evaluation": {"evaluate_every": 10, "checkpoint_every": 10},
-    }
-    cpu: Preset = {
-        "task": {"width": 0.25},
-        "warm": {**paper["warm"], "accuracy_percent": warm[0], "batch_size": 64},
-        "federation": {**paper["federation"], "rounds": 30},
-        "attack": {
-            "epochs": 5,
-            "learning_rate": 0.02,
-            "radius": cpu_radius,
-            "replacement_radius": cpu_radius,
-        },
-        "schedule": {"period": 5},
-        "evaluation": {"test_examples": 5000, "evaluate_every": 3, "checkpoint_every": 5},
-    }
-    return {"cpu": cpu, "paper": paper}
