@@ -7,7 +7,8 @@ from tests.tasks.fake_images import use_fake_images
 from datadefense.core.content import content_keys
 from datadefense.core.settings import SettingsError
 from datadefense.tasks import REGISTRY
-from datadefense.tasks.images import SERVER, Held, cifar_presets
+from datadefense.tasks.cifar import cifar_presets
+from datadefense.tasks.images import SERVER, Held
 
 CASES = [
     ("cifar10-label-flip", {}),
