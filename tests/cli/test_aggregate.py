@@ -282,7 +282,7 @@ def test_buffers_are_aggregated_kept_or_refused(folder, run):
     ("arguments", "defense", "message"),
     [
         ((), "krumm", "no defense is called 'krumm', did you mean 'krum'?"),
-        (("--set", "f=1"), "krum", "Krum has no setting 'f'"),
+        (("--set", "f=1"), "krum", "defense krum has no setting 'f'"),
         (("--set", "num_malicious=x"), "krum", "num_malicious must be an integer, got 'x'"),
         ((), "bulyan", "bulyan needs n >= 4f + 3, got n=6, f=1"),
         ((), "fltrust", "fltrust needs a model and clean examples on the server"),
@@ -343,7 +343,7 @@ def test_a_composed_defense_with_settings_of_its_parts(folder, run):
     assert create(name, report["settings"]) == create(
         name, {"nnm.num_malicious": 2, "momentum": 0.5}
     )
-    assert set(report["clients"][0]["evidence"]) == {"nnm.rows", "mixed.score"}
+    assert set(report["clients"][0]["evidence"]) == {"nnm.rows", "mixed.score", "norm"}
     first = load_file(folder / "new.safetensors")["layer.weight"]
     code, _ = run(*settings, "--state", "state.safetensors", defense=name)
     second = load_file(folder / "new.safetensors")["layer.weight"]

@@ -191,7 +191,7 @@ def test_hits_are_measured_where_the_poison_is_known(tmp_path):
     }
     own(tmp_path / "told", **fields, provenance=("clean",) * 9 + ("poisoned",) * 3)
     run, summary = carried_out(tmp_path / "told", tmp_path / "a")
-    assert run.poisoned() == {9, 10, 11}
+    assert run.poisoned() == set(run.server.defense_set.ids[9:])
     assert summary.detector_hits_percent is not None
     own(tmp_path / "untold", **fields, provenance=("reported",) * 12)
     run, summary = carried_out(tmp_path / "untold", tmp_path / "b")

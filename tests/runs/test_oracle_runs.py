@@ -61,7 +61,7 @@ def test_rounds_and_summaries_from_before_the_oracle_are_read(tmp_path):
     assert summary.evasion_budget is None
     lines = [json.loads(line) for line in (folder / ROUNDS).read_text().splitlines()]
     for line in lines:
-        assert line.pop("attack") == {}
+        assert "attack" not in line
     (folder / ROUNDS).write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert [record.attack for record in read_rounds(folder)] == [{}, {}]
     with resume(folder) as run:

@@ -331,6 +331,7 @@ def test_presets_suit_the_data_and_can_be_replaced(my_module):
     assert dataclasses.replace(found, seed=3).task == found.task
     my_module("my_other", 'preset={"federation": {"learningrate": 0.5}}')
     with pytest.raises(
-        SettingsError, match="federation.learningrate, did you mean 'learning_rate'"
+        SettingsError,
+        match="federation.learningrate, which is no setting, did you mean 'learning_rate'",
     ):
         configure("my_other:make", "cpu", QUICK)
