@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import tomli_w
 
@@ -172,12 +172,11 @@ def settings_of(part: Any) -> dict[str, Any]:
         return defenses.settings_of(part)
     if not dataclasses.is_dataclass(part):
         return {}
-    hints = get_type_hints(type(part))
     found: dict[str, Any] = {}
     for setting in dataclasses.fields(part):
         if setting.init:
             value = getattr(part, setting.name)
-            whole = hints[setting.name] is float and type(value) is int
+            whole = setting.type in (float, "float") and type(value) is int
             found[setting.name] = float(value) if whole else value
     return found
 
