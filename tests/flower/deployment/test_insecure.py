@@ -19,7 +19,9 @@ def deployment(tmp_path_factory):
 
 
 def verdicts(line):
-    return {one["client"]: one["verdict"] for one in line["clients"]}
+    """By node; one with less than an equal share of the weight counts, as one with all of it."""
+    plain = {"reduced": "counted"}
+    return {one["client"]: plain.get(one["verdict"], one["verdict"]) for one in line["clients"]}
 
 
 def test_flowers_fedavg_lets_the_backdoor_in(deployment):

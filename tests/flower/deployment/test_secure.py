@@ -41,5 +41,5 @@ def test_an_unregistered_key_gets_nowhere_and_datadefense_keeps_the_backdoor_out
     assert all(found["asr_percent"] < 20 for found in outcome.rounds.values()), outcome.rounds
     assert outcome.rounds[2]["ma_percent"] > outcome.rounds[0]["ma_percent"] > 80
     for line in outcome.trail:
-        verdicts = {one["client"]: one["verdict"] for one in line["clients"]}
-        assert verdicts == {ids[0]: "counted", ids[1]: "counted", ids[2]: "excluded"}
+        excluded = {one["client"]: one["verdict"] == "excluded" for one in line["clients"]}
+        assert excluded == {ids[0]: False, ids[1]: False, ids[2]: True}
