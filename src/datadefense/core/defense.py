@@ -26,7 +26,8 @@ class Promise(enum.Flag):
     SYMMETRIC = enum.auto()
     """The order of the clients does not matter, ties aside."""
     WEIGHTED = enum.auto()
-    """The new model is ``global_params + weights @ updates``."""
+    """The new model is ``global_params + weights @ updates``, but for a correction by the server,
+    of which the report says the length (``corrected``)."""
     SUMS_TO_ONE = enum.auto()
     """The weights sum to 1 (unless the report names a fallback)."""
     UNANIMOUS = enum.auto()

@@ -93,7 +93,12 @@ def result_is_well_formed(defense: Defense[Any], server: Server) -> None:
         require_close(total, torch.tensor(1.0), "the sum of the weights")
     if Promise.WEIGHTED in defense.promises:
         expected = round.global_params + weights_of(result, "WEIGHTED") @ round.updates
-        require_close(result.params, expected, "the model and global_params + weights @ updates")
+        if length := result.report.get("corrected"):
+            gap = torch.linalg.vector_norm(result.params - expected)
+            require_close(gap, torch.tensor(length), "the length of the correction")
+        else:
+            what = "the model and global_params + weights @ updates"
+            require_close(result.params, expected, what)
 
 
 def order_of_clients_does_not_matter(defense: Defense[Any], server: Server) -> None:

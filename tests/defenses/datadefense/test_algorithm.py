@@ -50,6 +50,11 @@ def slow_round(defense, state, round, server):
     def knows(params):
         return sets.success(server.predict, params, owned.examples, sure)
 
+    def slope(params):
+        """By differences: a little more and a little less of each coordinate."""
+        little = 1e-6 * torch.eye(len(params), dtype=params.dtype)
+        return [(knows(params + e) - knows(params - e)) / 2e-6 for e in little]
+
     def averaged(weights):
         return start + sum(w * update for w, update in zip(weights, round.updates, strict=True))
 
@@ -58,21 +63,26 @@ def slow_round(defense, state, round, server):
     usual = oracles.middle(state.distances) if state.distances else math.inf
     per_client = oracles.columns(map(means, models))
     f = oracles.penalties(*per_client, distances, means(start), usual, excuses=(0, 0))
-    f = [row[1:] for row in f]
-    theta = [defense.learned_poison, defense.moved_far]
+    limit = max(reference + defense.slack, knows(start))
+    f = [[max(0, knows(model) - limit), row[2]] for model, row in zip(models, f, strict=True)]
+    theta = [defense.known_poison, defense.moved_far]
     costs = [[t * penalty for t, penalty in zip(theta, row, strict=True)] for row in f]
     scores = [1 - max(row) for row in costs]
     share = sum(score > 0 for score in scores) / len(scores)
-    weights, _, step = sets.slow_hold(
-        [min(1, 2 * share) * weight for weight in oracles.relu_importance(scores)],
-        [knows(model) for model in models],
-        lambda weights: knows(averaged(weights)),
-        max(reference + defense.slack, knows(start)),
-        defense.halvings,
-    )
+    weights = [min(1, 2 * share) * weight for weight in oracles.relu_importance(scores)]
+    model, step, _ = start.tolist(), 0.0, 0.0
+    if any(weights):
+        model, step, _ = sets.slow_hold(
+            start.tolist(),
+            lambda step: averaged([step * weight for weight in weights]).tolist(),
+            lambda params: knows(torch.tensor(params, dtype=start.dtype)),
+            lambda params: slope(torch.tensor(params, dtype=start.dtype)),
+            limit=limit,
+        )
+    weights = [step * weight for weight in weights]
     blameless = [d for d, row in zip(distances, costs, strict=True) if row[0] < 1 and d > 0]
     past = [*state.distances, oracles.lower_median(blameless)] if blameless else state.distances
-    return weights, averaged(weights), step, past, sure
+    return weights, model, step, past, sure
 
 
 def updates_of(kind, index, params):
@@ -93,7 +103,7 @@ def test_rounds_against_loops(kind):
     owned = sets.owned()
     double = Examples(owned.examples.inputs.double(), owned.examples.labels)
     server, params = sets.server(replace(owned, examples=double)), toys.released().double()
-    defense, held = DataDefense(), 0
+    defense, corrected = DataDefense(), 0
     state = defense.init(server, params)
     for index in range(1, 16 if kind == "patient" else 5):
         updates = updates_of(kind, index, params).double()
@@ -103,11 +113,11 @@ def test_rounds_against_loops(kind):
         assert marked_places(result) == sure
         assert result.report["step"] == step
         assert result.weights.tolist() == pytest.approx(weights, abs=1e-7)
-        assert result.params.tolist() == pytest.approx(expected.tolist(), abs=1e-6)
+        assert result.params.tolist() == pytest.approx(expected, abs=1e-5)
         assert result.state.distances == pytest.approx(past[-defense.distance_memory :])
         state, params = result.state, result.params
-        held += result.report["left_out"] > 0 and step < 1
-    assert (held > 0) == (kind == "patient")
+        corrected += result.report["corrected"] > 0
+    assert (corrected > 0) == (kind in {"majority", "patient"})
 
 
 @pytest.mark.parametrize("attackers", [0, 1, 4, 7])
@@ -126,7 +136,7 @@ def test_rounds_of_honest_clients_leave_nobody_out():
         examples = [toys.clean_examples(30, 10 * index + client) for client in range(5)]
         updates = [toys.learn(watched.params, part, steps=5) - watched.params for part in examples]
         result = watched.play(torch.stack(updates))
-        assert result.report["left_out"] == 0
+        assert result.report["corrected"] == 0
         assert result.report["step"] == 1
         assert (result.weights > 0.1).all()
         assert float(result.weights.sum()) == pytest.approx(1, abs=1e-5)
@@ -156,7 +166,7 @@ def test_without_sure_poison_the_farthest_by_krums_score_are_left_out(server, cl
     assert float(result.weights.sum()) == pytest.approx(1, abs=1e-5)
     assert marked_places(result) == []
     assert result.report["nothing_sure"] == NOTHING_SURE
-    assert result.evidence["learned_poison"].tolist() == [0] * clients
+    assert result.evidence["known_poison"].tolist() == [0] * clients
     assert result.evidence["known_poison"].tolist() == [0] * clients
     assert not {"known_poison", "known_poison_limit"} & set(result.report)
 
@@ -235,10 +245,7 @@ def test_evidence_and_reasons():
     ):
         round = toys.round_of(updates)
         result = one_round(round, server, chosen)
-        assert set(result.evidence) == {
-            *("clean_loss", "poison_loss", "distance", "known_poison"),
-            *PENALTIES,
-        }
+        assert set(result.evidence) == {"clean_loss", "poison_loss", "distance", *PENALTIES}
         costs = [
             [getattr(chosen, name) * float(result.evidence[name][j]) for name in PENALTIES]
             for j in range(len(updates))
@@ -256,7 +263,7 @@ def test_evidence_and_reasons():
             limit = 100 * result.report["known_poison_limit"]
             assert reason.limit == (limit if reason.code == "known_poison" else None)
             seen.add(reason.code)
-    assert {"known_poison", "learned_poison"} <= seen
+    assert "known_poison" in seen
 
 
 def test_the_report_tells_of_the_promise():

@@ -218,7 +218,7 @@ def test_a_model_that_fell_before_does_not_talk_the_set_out_of_what_is_sure():
     for _ in range(30):
         result = run.play([0.2 * (toys.released() - run.params)] * 3)
         assert set(sets.POISONED) <= set(marked_places(result))
-        assert (result.report["left_out"], result.report["step"]) == (0, 1)
+        assert (result.report["corrected"], result.report["step"]) == (0, 1)
         known.append(sets.success(toys.predict, run.params, sets.owned().examples, run.sure))
     assert known[0] > 0.9
     assert known[1] > result.report["known_poison_limit"] > known[-1]

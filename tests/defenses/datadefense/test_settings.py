@@ -35,7 +35,7 @@ def test_the_defaults_give_what_the_constants_gave(name, kind):
 OTHER = {
     DataDefense: {
         "slack": (0.0, "patient"),
-        "learned_poison": (1.0, "patient"),
+        "known_poison": (1.0, "patient"),
         "moved_far": (0.1, "noise"),
         "low_share": (0.3, "noise"),
         "chance": (0.0, "patient"),
@@ -44,9 +44,9 @@ OTHER = {
         "prior_examples": (10_000, "hard label"),
         "pile_share": (0.3, "two piles"),
         "full_step_share": (1.0, "attacked"),
-        "most_left_out": (0.1, "majority"),
+        "aim": (0.5, "patient"),
+        "corrections": (0, "patient"),
         "halvings": (0, "towards"),
-        "loss_floor": (1.0, "noise"),
         "free_distance_round": (0.5, "noise"),
         "free_distance_least": (0.5, "noise"),
         "free_distance_most": (1.5, "noise"),
@@ -126,7 +126,7 @@ def seen(defense, where):
         results = shrinking(defense)
     elif where == "towards":
         round = toys.round_of([sets.towards_poison(toys.released(), 0.3)] * 3)
-        hidden = replace(defense, learned_poison=0.0, moved_far=0.0)
+        hidden = replace(defense, known_poison=0.0, moved_far=0.0)
         results = [hidden.aggregate(hidden.init(server, toys.released()), round, server)]
     else:
         if where == "nothing sure":
@@ -170,9 +170,9 @@ def test_every_setting_is_tried(make):
         (DataDefense, {"prior_examples": 0}, "prior_examples must be >= 1, got 0"),
         (DataDefense, {"pile_share": 1.5}, "pile_share must be <= 1, got 1.5"),
         (DataDefense, {"full_step_share": 0}, "full_step_share must be > 0, got 0"),
-        (DataDefense, {"most_left_out": 1}, "most_left_out must be < 1, got 1"),
+        (DataDefense, {"aim": 1.5}, "aim must be <= 1, got 1.5"),
         (DataDefense, {"halvings": -1}, "halvings must be >= 0, got -1"),
-        (DataDefense, {"loss_floor": 0}, "loss_floor must be > 0, got 0"),
+        (DataDefense, {"corrections": -1}, "corrections must be >= 0, got -1"),
         (DataDefense, {"free_distance_round": -1}, "free_distance_round must be >= 0, got -1"),
         (DataDefense, {"free_distance_most": 1}, "free_distance_most must be >= 1.5, got 1"),
         (DataDefense, {"distance_memory": 0}, "distance_memory must be >= 1, got 0"),

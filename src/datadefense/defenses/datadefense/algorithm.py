@@ -1,6 +1,6 @@
 """DataDefense, the default: the released model never learns the surely poisoned examples."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, ClassVar
@@ -32,7 +32,6 @@ from datadefense.defenses.datadefense.model_scores import Kept, ModelScores, kee
 from datadefense.defenses.datadefense.penalties import (
     FreeDistance,
     Measured,
-    learned_poison,
     moved_far,
 )
 from datadefense.defenses.datadefense.sure_poison import (
@@ -47,7 +46,7 @@ from datadefense.defenses.krum import krum_scores, not_chosen
 from datadefense.kernels.distances import squared_distances
 from datadefense.kernels.sums import add_weighted, norms
 
-PENALTIES = ("learned_poison", "moved_far")
+PENALTIES = ("known_poison", "moved_far")
 """The penalties of a client, in the order of the columns."""
 NOTHING_SURE = "no example is surely poisoned: the farthest updates are left out instead"
 
@@ -67,13 +66,13 @@ class DataDefenseState:
 
 @dataclass(frozen=True, slots=True)
 class DataDefense(Defense[DataDefenseState]):
-    r"""Reduce the weights of clients that learned the poison, and limit what the model knows of it.
+    r"""Reduce the weights of clients that know the poison, and limit what the model knows of it.
 
     A round has four steps. (1) Sure poison: the examples whose labels the *first* model found very
     unlikely, if many of them have one label (`sure_poison`). (2) Penalties: every client's model is
-    run on the defense set, and is penalised for what it learned of the sure poison and for how far
-    it moved (`penalties`); a client whose loss on an example is not finite, or huge, is left out.
-    (3) Weights: only a client's worst penalty counts,
+    run on the defense set, and is penalised for what it knows of the sure poison beyond the limit
+    of step 4 and for how far it moved (`penalties.moved_far`); a client whose loss on an example is
+    not finite, or huge, is left out. (3) Weights: only a client's worst penalty counts,
 
     .. math:: r_j = \mathrm{ReLU}\bigl(1 - \max_i \theta_i f_{ji}\bigr), \qquad
         C_j = \min\Bigl(1, \frac{\#\{r > 0\}}{s\,n}\Bigr) \frac{r_j}{\sum_k r_k}, \qquad
@@ -85,9 +84,9 @@ class DataDefense(Defense[DataDefenseState]):
 
     .. math:: S(\bar\phi^t) \le \max\bigl(S(\bar\phi^0) + \mathrm{slack},\ S(\bar\phi^{t-1})\bigr)
 
-    Otherwise the clients that know most of the poison are left out, the step is shortened, or the
-    old model stays (`hold`). The limit depends on the first model, so an attacker cannot raise it
-    slowly over many rounds; the second term only matters when the set has changed. Without sure
+    Otherwise the server moves the model the shortest way back to the limit, shortens the step, or
+    keeps the old model (`hold`). The limit depends on the first model, so an attacker cannot raise
+    it slowly over many rounds; the second term only matters when the set has changed. Without sure
     poison there is nothing to limit, and the ``num_malicious`` updates with the worst Krum scores
     are left out instead.
 
@@ -101,9 +100,12 @@ class DataDefense(Defense[DataDefenseState]):
     """
 
     slack: float = setting(
-        0.03, "most that the model may know of the sure poison beyond the first model; 1: no limit"
+        0.01, "most that the model may know of the sure poison beyond the first model; 1: no limit"
     )
-    learned_poison: float = setting(1.5, "theta of learning the sure poison; 0: no penalty")
+    known_poison: float = setting(
+        5.0, "theta of knowing more of the sure poison than the model may; 0: no penalty"
+    )
+    """A client whose model knows a fifth more than the limit has no weight."""
     moved_far: float = setting(0.2, "theta of moving further than the others; 0: no penalty")
     low_share: float = setting(0.1, "share of the known clean examples that count as low too")
     chance: float = setting(3e-5, "probability of luck below which a label's low examples are sure")
@@ -116,12 +118,12 @@ class DataDefense(Defense[DataDefenseState]):
     """A hard class has a few low examples; a second backdoor has about as many as the first."""
     full_step_share: float = setting(0.5, "share of clients with weight for a step of full length")
     """While half of the clients have weight, an honest majority decides."""
-    most_left_out: float = setting(0.5, "share of clients that the hold may leave out")
-    """More than half of the clients would include honest ones wherever they are the majority."""
+    aim: float = setting(0.98, "what the hold corrects a model to, as a share of the limit")
+    """Newton's steps come from above and would never quite arrive at the limit itself."""
+    corrections: int = setting(5, "times that the hold corrects a model before it halves the step")
+    """Each costs a gradient on the sure poison; where the average is near the limit one will do."""
     halvings: int = setting(5, "times that the hold halves the step before the old model stays")
     """Each try costs a forward pass, and 1/32 of a step is hardly progress."""
-    loss_floor: float = setting(0.1, "nats added to a loss before something is divided by it")
-    """So that noise on a loss near 0 is not a large penalty."""
     free_distance_round: float = setting(2.0, "free distance: multiple of the lower quartile")
     """Honest clients' distances differ by about a factor of two."""
     free_distance_least: float = setting(1.5, "least free distance: multiple of the usual one")
@@ -136,7 +138,7 @@ class DataDefense(Defense[DataDefenseState]):
     """Limits memory and the size of checkpoints where the set changes every day."""
 
     name: ClassVar[str] = "datadefense"
-    revision: ClassVar[int] = 5
+    revision: ClassVar[int] = 6
     promises: ClassVar[Promise] = (
         Promise.SYMMETRIC | Promise.WEIGHTED | Promise.UNANIMOUS | Promise.BOUNDED
     )
@@ -151,11 +153,10 @@ class DataDefense(Defense[DataDefenseState]):
         check_float("chance", self.chance, minimum=0, maximum=1)
         check_float("pile_share", self.pile_share, minimum=0, maximum=1)
         check_float("full_step_share", self.full_step_share, above=0, maximum=1)
-        check_float("most_left_out", self.most_left_out, minimum=0, below=1)
-        check_float("loss_floor", self.loss_floor, above=0)
+        check_float("aim", self.aim, minimum=0, maximum=1)
         for name in ("fewest_known", "prior_examples", "distance_memory"):
             check_int(name, getattr(self, name), 1)
-        for name in ("num_malicious", "halvings", "remembered_margins"):
+        for name in ("num_malicious", "corrections", "halvings", "remembered_margins"):
             check_int(name, getattr(self, name), 0)
 
     def init(self, server: Server, params: Float[Tensor, " dim"]) -> DataDefenseState:
@@ -178,23 +179,29 @@ class DataDefense(Defense[DataDefenseState]):
         poison = self._sure_poison(first, owned)
         losses = client_losses(server, round, owned)
         measured = _measure(state, round, released, losses, poison)
-        f = self._penalties(measured)
+        known_by, before = poison.known_by(losses), float(poison.known_by(released.losses[None]))
+        limit = max(poison.reference + self.slack, before)
+        f = self._penalties(known_by - limit, measured)
         out = self._farthest(round) if not len(poison) else {}
         broken = (losses >= WORST).any(1).nonzero().flatten().tolist()
         out |= dict.fromkeys(broken, Reason("loss_not_finite"))
         C = self._weights(f, out)
-        known_by, before = poison.known_by(losses), float(poison.known_by(released.losses[None]))
-        limit = max(poison.reference + self.slack, before)
         held = hold(
             lambda weights: add_weighted(round.global_params, weights, round.updates),
             lambda params: poison.known(server, params),
+            lambda params: poison.slope(server, params),
             C,
-            known_by,
-            limits=Limits(limit, self.most_left_out, self.halvings),
-            old=Held(round.global_params.clone(), torch.zeros_like(C), C > 0, 0.0, before),
+            limits=Limits(limit, self.aim, self.corrections, self.halvings),
+            old=Held(round.global_params.clone(), torch.zeros_like(C), 0.0, 0.0, before),
         )
         scores = scores_of(server, held.params, owned.examples, {})
         theta = self._theta()
+        faults = [
+            Reason(fault.code, 100 * float(known_by[row]), 100 * limit)
+            if fault is not None and fault.code == PENALTIES[0]
+            else fault
+            for row, fault in enumerate(worst_faults(PENALTIES, f, theta, held.weights))
+        ]
         blameless = (f[:, 0] * theta[0] < 1) & (losses < WORST).all(1)
         return Aggregate(
             held.params,
@@ -209,19 +216,19 @@ class DataDefense(Defense[DataDefenseState]):
                 "poison_loss": mean_loss(losses, poison.marked),
                 "distance": measured.distance,
                 "known_poison": known_by,
-                **{name: f[:, place] for place, name in enumerate(PENALTIES)},
+                "moved_far": f[:, 1],
             },
             {
                 "released_clean_loss": measured.released_clean,
                 "released_poison_loss": measured.released_poison,
-                **self._promise(held, poison, limit),
+                **self._promise(held, poison, limit, nobody=not bool((C > 0).any())),
             },
-            _reasons(worst_faults(PENALTIES, f, theta, held.weights), known_by, held, limit, out),
+            [out.get(row, fault) for row, fault in enumerate(faults)],
             DetectorRecord.of(owned, suspicion(first, owned.known_clean), poison.marked),
         )
 
     def _theta(self) -> Float64[Tensor, " 2"]:
-        return torch.tensor([self.learned_poison, self.moved_far], dtype=torch.float64)
+        return torch.tensor([self.known_poison, self.moved_far], dtype=torch.float64)
 
     def _sure_poison(self, first: PerExample, owned: DefenseSet) -> SurePoison:
         criterion = Criterion(
@@ -230,12 +237,11 @@ class DataDefense(Defense[DataDefenseState]):
         marked = sure_poison(first, owned.examples.labels, owned.known_clean, criterion)
         return SurePoison.of(owned.examples, marked, first)
 
-    def _penalties(self, measured: Measured) -> Float64[Tensor, "clients 2"]:
+    def _penalties(self, beyond: PerClient, measured: Measured) -> Float64[Tensor, "clients 2"]:
         free = FreeDistance(
             self.free_distance_round, self.free_distance_least, self.free_distance_most
         )
-        columns = [learned_poison(measured, self.loss_floor), moved_far(measured, free)]
-        return torch.stack(columns, dim=1).clamp(min=0)
+        return torch.stack([beyond, moved_far(measured, free)], dim=1).clamp(min=0)
 
     def _farthest(self, round: Round) -> dict[int, Reason]:
         """Return the clients with the worst Krum scores; none where n < 2f + 3."""
@@ -254,18 +260,20 @@ class DataDefense(Defense[DataDefenseState]):
         whole = self.full_step_share * len(scores)
         return relu_importance(scores) * min(1.0, int((scores > 0).sum()) / whole)
 
-    def _promise(self, held: Held, poison: SurePoison, limit: float) -> dict[str, Any]:
+    def _promise(
+        self, held: Held, poison: SurePoison, limit: float, *, nobody: bool
+    ) -> dict[str, Any]:
         """Return what the report says of the limit: what is known, the limit, what was done."""
         report: dict[str, Any] = {"nothing_sure": NOTHING_SURE}
         if len(poison):
             report = {
                 "known_poison": held.known,
                 "known_poison_limit": limit,
-                "left_out": int(held.left_out.sum()),
                 "step": held.step,
+                "corrected": held.corrected,
             }
         if held.step == 0:
-            why = "no shorter step was safe" if bool(held.left_out.any()) else "nobody had weight"
+            why = "nobody had weight" if nobody else "no shorter step was safe"
             report["fallback"] = f"{self.name} kept the model: {why}"
         elif held.step < 1:
             report["fallback"] = (
@@ -292,19 +300,3 @@ def _measure(
         released_poison=float(mean_loss(released.losses[None], sure)),
         usual_distance=median(state.distances) if state.distances else torch.inf,
     )
-
-
-def _reasons(
-    faults: Sequence[Reason | None],
-    known_by: PerClient,
-    held: Held,
-    limit: float,
-    out: Mapping[int, Reason],
-) -> list[Reason | None]:
-    """Return what cost each client weight: being out, its knowledge of the poison, a penalty."""
-    reasons = list(faults)
-    for row in held.left_out.nonzero().flatten().tolist():
-        reasons[row] = Reason("known_poison", 100 * float(known_by[row]), 100 * limit)
-    for row, reason in out.items():
-        reasons[row] = reason
-    return reasons

@@ -64,6 +64,17 @@ class SurePoison:
         labels = self.examples.labels[:, None]
         return float(z.softmax(1).gather(1, labels).to(torch.float64).mean())
 
+    def slope(self, server: Server, params: Float[Tensor, " dim"]) -> Float[Tensor, " dim"]:
+        """Return the gradient of what a model knows; 0 where a model has none."""
+        with torch.enable_grad():
+            free = params.detach().clone().requires_grad_(True)
+            z = server.logits(free, self.examples.inputs)
+            known = z.softmax(1).gather(1, self.examples.labels[:, None]).mean()
+            if not known.requires_grad:
+                return torch.zeros_like(params)
+            (g,) = torch.autograd.grad(known, free)
+        return g
+
     def known_by(self, losses: Float[Tensor, "models examples"]) -> PerClient:
         """Return what each model knows, given its cross-entropies on the whole defense set."""
         if not len(self):

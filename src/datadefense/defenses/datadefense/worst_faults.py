@@ -8,7 +8,13 @@ from torch import Tensor
 from datadefense.core.reasons import Reason
 from datadefense.defenses.datadefense.importance import PerClient
 
-SCALES = {"worse_on_clean": (100.0, 0.0), "learned_poison": (100.0, 0.0), "moved_far": (1.0, 1.0)}
+PERCENT = (100.0, 0.0)
+SCALES = {
+    "known_poison": PERCENT,
+    "learned_poison": PERCENT,
+    "moved_far": (1.0, 1.0),
+    "worse_on_clean": PERCENT,
+}
 """Factor and offset that make of a fault what people are told: percent, or a multiple."""
 
 ROUNDING = 1e-9
