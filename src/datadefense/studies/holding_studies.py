@@ -66,7 +66,7 @@ def _drip(scale: str) -> Iterator[Point]:
         ("0.4", "2"),
     ]
     for words, malicious in (("20 %", "0.2"), ("40 %", "0.4")):
-        for knows, slack in (("faults", "1"), ("faults and hold", "0.03")):
+        for knows, slack in (("faults", "1"), ("faults and hold", "0.01")):
             for tolerance, reach in cases if knows == "faults" else cases[2:3]:
                 for defense in RULES:
                     changes = {
@@ -122,7 +122,8 @@ def _parts(scale: str) -> Iterator[Point]:
         for form, setting in {
             "the default": {},
             "without hold": {"defense.slack": "1"},
-            "without learned_poison": {"defense.learned_poison": "0"},
+            "without corrections": {"defense.corrections": "0"},
+            "without known_poison": {"defense.known_poison": "0"},
             "without moved_far": {"defense.moved_far": "0"},
         }.items():
             of_run = {**changes, "defense": DEFAULT, **setting}

@@ -273,7 +273,7 @@ def test_the_report_tells_of_the_promise():
     assert report["known_poison_limit"] == pytest.approx(first + DataDefense().slack, abs=1e-6)
     now = sets.success(toys.predict, result.params, owned.examples, marked_places(result))
     assert report["known_poison"] == pytest.approx(now, abs=1e-6)
-    assert (report["left_out"], report["step"]) == (0, 1)
+    assert (report["corrected"], report["step"]) == (0, 1)
     assert report["released_poison_loss"] > report["released_clean_loss"]
     logits = toys.predict(toys.released(), owned.examples.inputs).tolist()
     margins = list(map(sets.log_odds, logits, owned.examples.labels.tolist()))

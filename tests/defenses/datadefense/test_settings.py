@@ -1,4 +1,4 @@
-"""Settings of DataDefense: the defaults give the figures of before, and each setting counts."""
+"""Settings of DataDefense: the learned form gives the figures of before, each setting counts."""
 
 import json
 import math
@@ -126,7 +126,7 @@ def seen(defense, where):
         results = shrinking(defense)
     elif where == "towards":
         round = toys.round_of([sets.towards_poison(toys.released(), 0.3)] * 3)
-        hidden = replace(defense, known_poison=0.0, moved_far=0.0)
+        hidden = replace(defense, known_poison=0.0, moved_far=0.0, corrections=0)
         results = [hidden.aggregate(hidden.init(server, toys.released()), round, server)]
     else:
         if where == "nothing sure":
