@@ -6,7 +6,7 @@ import torch
 from torch.nn.functional import cross_entropy, one_hot
 
 from benchmarks.defense_cost.scene import CLASSES, Scene
-from datadefense.core.predictor import channels_last, is_narrow
+from datadefense.core.compute import channels_last, is_narrow
 from datadefense.core.rng import generator
 from datadefense.defenses import DataDefense
 from datadefense.defenses.datadefense.client_losses import AT_ONCE

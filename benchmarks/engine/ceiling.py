@@ -10,7 +10,7 @@ import torch.multiprocessing as mp
 from torch.nn.functional import cross_entropy
 
 from benchmarks.engine.tasks import LEARNING_RATE, MOMENTUM, TASKS
-from datadefense.core.predictor import is_narrow
+from datadefense.core.compute import is_narrow
 
 
 def _work(connection: Connection, name: str, clients: range) -> None:

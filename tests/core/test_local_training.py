@@ -8,9 +8,8 @@ from tests.small_resnet import small_resnet, stripes
 from torch import nn
 
 from datadefense import Examples, Layout, predictor
-from datadefense.core import predictor as predictors
+from datadefense.core.compute import WIDE, Compute
 from datadefense.core.local_training import Sgd, Trainer
-from datadefense.core.predictor import WIDE
 from datadefense.core.settings import SettingsError
 
 
@@ -198,19 +197,52 @@ def test_only_narrow_nets_are_kept_channels_last(width, narrow):
     assert torch.equal(trainer.write_update(origin, torch.empty_like(start)), other)
 
 
-def test_the_format_does_not_matter_to_the_vector(monkeypatch):
+def test_the_format_does_not_matter_to_the_vector():
     module = colour_net(6)
     layout, start = Layout.of_module(module), vector_of(module)
     draw = torch.Generator().manual_seed(1)
     pictures = Examples(torch.randn(20, 3, 6, 6, generator=draw), torch.arange(20) % 3)
     updates = []
-    for wide in (WIDE, 1):
-        monkeypatch.setattr(predictors, "WIDE", wide)
-        trainer = Trainer(copy.deepcopy(module), layout)
+    for memory_format in ("channels_last", "contiguous"):
+        compute = Compute(memory_format=memory_format)
+        trainer = Trainer(copy.deepcopy(module), layout, compute=compute)
         trainer.load(start)
         trainer.train(Sgd(2, 8), pictures, torch.Generator().manual_seed(5))
         updates.append(trainer.write_update(start, torch.empty_like(start)))
     torch.testing.assert_close(*updates)
+
+
+def test_bf16_training_is_near_float32_and_keeps_float32_parameters():
+    module = colour_net(6)
+    layout, start = Layout.of_module(module), vector_of(module)
+    draw = torch.Generator().manual_seed(1)
+    pictures = Examples(torch.randn(40, 3, 6, 6, generator=draw), torch.arange(40) % 3)
+    updates = []
+    for precision in ("float32", "bf16", "bf16"):
+        trainer = Trainer(copy.deepcopy(module), layout, compute=Compute(precision))
+        trainer.load(start)
+        trainer.train(Sgd(2, 8), pictures, torch.Generator().manual_seed(5))
+        updates.append(trainer.write_update(start, torch.empty_like(start)))
+        assert {tensor.dtype for tensor in trainer.tensors} == {torch.float32}
+    exact, rough, again = updates
+    assert torch.equal(rough, again)
+    assert not torch.equal(exact, rough)
+    assert float((exact - rough).norm() / exact.norm()) < 0.05
+
+
+def test_a_loss_sees_float32_logits_in_bf16():
+    module, seen = colour_net(6), []
+    layout = Layout.of_module(module)
+    trainer = Trainer(module, layout, compute=Compute("bf16"))
+    pictures = Examples(torch.randn(8, 3, 6, 6), torch.arange(8) % 3)
+
+    def loss(net, inputs, labels):
+        logits = net(inputs)
+        seen.append((net[0](inputs).dtype, logits.dtype))
+        return torch.nn.functional.cross_entropy(logits, labels)
+
+    trainer.train(Sgd(1, 8), pictures, torch.Generator(), loss=loss)
+    assert seen == [(torch.bfloat16, torch.float32)]
 
 
 class Forked(nn.Module):

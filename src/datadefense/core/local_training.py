@@ -10,8 +10,9 @@ from torch.nn.functional import cross_entropy
 from torch.optim.sgd import sgd as sgd_step
 
 from datadefense.core.buffers import smallest_batch
+from datadefense.core.compute import Compute
 from datadefense.core.examples import Examples
-from datadefense.core.predictor import Layout, Predictor, channels_last, is_narrow
+from datadefense.core.predictor import Layout, Predictor
 from datadefense.core.server import Predict
 from datadefense.core.settings import SettingsError, check_float, check_int, setting
 
@@ -121,17 +122,21 @@ class Sgd:
 class Trainer:
     """One module that trains any client: parameters are loaded, trained, and read back.
 
-    Narrow convolutions are kept in the channels-last format, in which their steps are faster (wide
-    ones are not); the vector always has the module's own order.
+    ``compute`` says how its passes are computed (`Compute.usual`); the vector always has the
+    module's own order.
     """
 
-    def __init__(self, module: nn.Module, layout: Layout, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        layout: Layout,
+        device: str = "cpu",
+        compute: Compute | None = None,
+    ) -> None:
         self.layout = layout
         self.device = torch.device(device)
-        self.module = module.to(device=self.device)
-        self._channels_last = is_narrow(module)
-        if self._channels_last:
-            self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.compute = compute or Compute.usual(module)
+        self.module = self.compute.arrange_module(module.to(device=self.device))
         tensors = dict(self.module.named_parameters()) | dict(self.module.named_buffers())
         self.tensors = [tensors[slot.name] for slot in layout.slots]
         carried = {slot.name for slot in layout.slots}
@@ -179,11 +184,11 @@ class Trainer:
         there = Examples(examples.inputs.to(self.device), examples.labels.to(self.device))
 
         def step(inputs: Tensor, labels: Tensor) -> None:
-            if self._channels_last:
-                inputs = channels_last(inputs)
             for parameter in parameters:
                 parameter.grad = None
-            loss(self.module, inputs, labels).backward()  # type: ignore[no-untyped-call]
+            with self.compute.passes(self.device.type):
+                value = loss(self.module, self.compute.arrange(inputs), labels)
+            value.backward()  # type: ignore[no-untyped-call]
             if before_step is not None:
                 before_step()
             _step(sgd, parameters, velocities)
@@ -198,15 +203,13 @@ class Trainer:
         )
 
     def count_correct(self, examples: Examples, batch_size: int = 500) -> int:
-        """Return how many of the examples the loaded parameters classify as labelled."""
+        """Return how many of the examples are classified as labelled, computed in float32."""
         self.module.eval()
         correct = 0
         with torch.no_grad():
             for start in range(0, len(examples), batch_size):
                 part = slice(start, start + batch_size)
-                inputs, labels = examples.inputs[part], examples.labels[part]
-                if self._channels_last:
-                    inputs = channels_last(inputs)
+                inputs, labels = self.compute.arrange(examples.inputs[part]), examples.labels[part]
                 guesses = self.module(inputs.to(self.device)).argmax(1)
                 correct += int((guesses == labels.to(self.device)).sum())
         return correct

@@ -3,34 +3,31 @@
 import copy
 from collections.abc import Mapping
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.modules.batchnorm import _NormBase
 
 from datadefense.core.buffers import smallest_batch
+from datadefense.core.compute import Compute
 from datadefense.core.layout import Layout
 
-__all__ = ["WIDE", "Layout", "Learning", "Predictor", "channels_last", "is_narrow", "predictor"]
-
-WIDE = 256
-"""Output channels from which on a convolution is not slower in PyTorch's default format."""
+__all__ = ["Layout", "Learning", "Predictor", "predictor"]
 
 
 class Predictor:
     """A module as a function of its parameter vector, in evaluation mode; a `Predict`.
 
     The module is copied, so later training of it changes nothing here; kept buffers have the
-    values that they have now. Narrow convolutions compute in the channels-last format. The logits
-    are differentiable in what is learned; what is carried has a gradient of zero. A running
+    values that they have now. ``compute`` says how the passes are computed (`Compute.usual`). The
+    logits are differentiable in what is learned; what is carried has a gradient of zero. A running
     variance below 0 is taken as 0: no vector makes the square root of a negative number.
     """
 
-    def __init__(self, module: nn.Module, layout: Layout) -> None:
+    def __init__(self, module: nn.Module, layout: Layout, compute: Compute | None = None) -> None:
         self.layout = layout
+        self.compute = compute or Compute.usual(module)
         self._frozen = copy.deepcopy(module).eval().requires_grad_(False)
-        self._narrow = is_narrow(module)
 
     def __call__(self, params: Float[Tensor, " dim"], inputs: Tensor) -> Tensor:
         """Return the logits."""
@@ -55,11 +52,10 @@ class Predictor:
                 tensors[slot.name] = value.clamp(min=0) if slot.is_variance else value
         tensors |= buffers
         tensors |= {a: tensors[name] for a, name in self.layout.aliases if name in tensors}
-        if self._narrow:
-            tensors = {name: channels_last(tensor) for name, tensor in tensors.items()}
-            inputs = channels_last(inputs)
-        logits: Tensor = functional_call(module, tensors, (inputs,))
-        return logits
+        tensors = {name: self.compute.arrange(tensor) for name, tensor in tensors.items()}
+        with self.compute.passes():
+            logits: Tensor = functional_call(module, tensors, (self.compute.arrange(inputs),))
+        return logits if self.compute.precision == "float32" else logits.float()
 
 
 class Learning:
@@ -95,26 +91,6 @@ class Learning:
             params[slot.start : slot.stop].copy_(self._buffers[slot.name].reshape(-1))
 
 
-def predictor(module: nn.Module, layout: Layout) -> Predictor:
+def predictor(module: nn.Module, layout: Layout, compute: Compute | None = None) -> Predictor:
     """Return the module as a function of its parameter vector, in evaluation mode."""
-    return Predictor(module, layout)
-
-
-def is_narrow(module: nn.Module) -> bool:
-    """Say whether the module has convolutions that are all faster in the channels-last format.
-
-    A LeNet is much faster in it, a full VGG-9 slower.
-    """
-    widths = [part.out_channels for part in module.modules() if isinstance(part, nn.Conv2d)]
-    return bool(widths) and max(widths) < WIDE
-
-
-def channels_last(tensor: Tensor) -> Tensor:
-    """Return images or their filters in the channels-last format, anything else as it is.
-
-    Cloned, not made contiguous: with one channel every order of the memory is both formats, and
-    only a clone has the strides by which a convolution recognises this one.
-    """
-    if tensor.ndim != 4:
-        return tensor
-    return tensor.clone(memory_format=torch.channels_last)
+    return Predictor(module, layout, compute)

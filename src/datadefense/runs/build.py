@@ -9,11 +9,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from datadefense.core.compute import Compute
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.examples import Examples
 from datadefense.core.features import penultimate
 from datadefense.core.needs import Need
-from datadefense.core.predictor import Layout, predictor
+from datadefense.core.predictor import Layout, Predictor, predictor
 from datadefense.core.rng import derive_seed, generator
 from datadefense.core.server import Server
 from datadefense.core.settings import SettingsError
@@ -23,6 +24,7 @@ from datadefense.data.partition import by_user, dirichlet, iid
 from datadefense.defense_sets.folder import CLEAN, POISONED
 from datadefense.defense_sets.pinning import folder_set
 from datadefense.defense_sets.suggested_poison import SUGGESTED, with_suggested_poison
+from datadefense.runs.compute_choice import Timed, chosen_compute, settled
 from datadefense.runs.config import Experiment
 from datadefense.runs.warm_start import Report, warm_start
 from datadefense.simulation.federation import Federation
@@ -38,11 +40,19 @@ SAME = "same"
 def assemble(
     experiment: Experiment, folder: Path | None = None, report: Report | None = None
 ) -> tuple[Federation, Server]:
-    """Deal out the data and build the federation and its server."""
+    """Deal out the data and build the federation and its server.
+
+    How their passes are computed is chosen here, where the experiment leaves it open. The first
+    model is trained in float32 always: runs of either precision begin with the same one.
+    """
     data = load_data(experiment, folder)
     shards = Shards.of(_partition(experiment, data))
     make_set = _folder_set(experiment, data) or _tasks_own_set(experiment, data)
-    start = warm_start(experiment.warm, data, cache_folder(), report)
+    timed = Timed(data.module, data.clients, experiment.federation.training())
+    training, serving = chosen_compute(experiment.compute, timed, cache_folder())
+    start = warm_start(
+        experiment.warm, data, cache_folder(), report, Compute(memory_format=training.memory_format)
+    )
     layout = Layout.of_module(data.module)
     attack = experiment.attack
     usual = round(len(data.clients) / len(shards))
@@ -62,11 +72,22 @@ def assemble(
         augment=data.augment,
         seed=experiment.seed,
         vocabulary=data.vocabulary,
+        compute=training,
     )
-    predict = predictor(data.module, layout)
+    predict = predictor(data.module, layout, serving)
     defense_set = make_set(_encoder(data, layout, start))
     root_set = defense_set.examples.take(defense_set.known_clean.nonzero().flatten())
     return federation, Server(predict, root_set, experiment.seed, defense_set)
+
+
+def with_choice(experiment: Experiment, federation: Federation, server: Server) -> Experiment:
+    """Return the experiment that says how its passes are computed, and on which processor."""
+    predict = server.predict
+    if federation.compute is None or not isinstance(predict, Predictor):
+        return experiment
+    if experiment.compute.processor is not None:
+        return experiment
+    return replace(experiment, compute=settled(federation.compute, predict.compute))
 
 
 def load_data(experiment: Experiment, folder: Path | None) -> TaskData:

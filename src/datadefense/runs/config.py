@@ -21,7 +21,14 @@ from datadefense.core.registry import Registry
 from datadefense.core.settings import SettingsError, build, setting_names, suggest
 from datadefense.defense_sets.pinning import digest, read_pinned
 from datadefense.defenses.mean import FedAvg
-from datadefense.runs.parts import Evaluation, FederationSettings, ServerSettings, WarmStart
+from datadefense.runs.parts import (
+    ONLY_LAST_BITS,
+    ComputeSettings,
+    Evaluation,
+    FederationSettings,
+    ServerSettings,
+    WarmStart,
+)
 from datadefense.schedules.base import Schedule
 from datadefense.schedules.never import Never
 from datadefense.tasks.base import Scale, Task
@@ -48,9 +55,13 @@ PLAIN: Mapping[str, type[Any]] = {
     "federation": FederationSettings,
     "server": ServerSettings,
     "evaluation": Evaluation,
+    "compute": ComputeSettings,
 }
 """Parts with settings only."""
-ORDER = ("task", "warm", "federation", "attack", "schedule", "defense", "server", "evaluation")
+ORDER = (
+    *("task", "warm", "federation", "attack", "schedule"),
+    *("defense", "server", "evaluation", "compute"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +76,7 @@ class Experiment:
     defense: Defense[Any] = field(default_factory=FedAvg)
     server: ServerSettings = field(default_factory=ServerSettings)
     evaluation: Evaluation = field(default_factory=Evaluation)
+    compute: ComputeSettings = field(default_factory=ComputeSettings)
     seed: int = 0
     scale: Scale = "cpu"
 
@@ -101,6 +113,7 @@ class Experiment:
             warm=self.warm,
             federation=self.federation,
             evaluation=dataclasses.replace(self.evaluation, checkpoint_every=5),
+            compute=dataclasses.replace(self.compute, server_precision="float32"),
             seed=self.seed,
             scale=self.scale,
         )
@@ -140,8 +153,12 @@ class Experiment:
         server = dict(changes.pop("server", {}))
         if server.pop("folder", None) is not None and self.server.digest is None:
             raise SettingsError("a run with a server.folder has a key once it is `pinned`")
-        if server:
-            changes["server"] = server
+        compute = {
+            name: value
+            for name, value in changes.pop("compute", {}).items()
+            if name not in ONLY_LAST_BITS
+        }
+        changes |= {name: part for name, part in (("server", server), ("compute", compute)) if part}
         text = json.dumps([changes, list(revisions)], sort_keys=True, default=list)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

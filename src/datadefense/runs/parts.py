@@ -1,12 +1,14 @@
-"""Parts of a configuration that are no plug-ins: first model, federation, server, evaluation."""
+"""Parts of a configuration that are no plug-ins: first model, federation, server, and so on."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from datadefense.core.local_training import Sgd
-from datadefense.core.settings import SettingsError, check_float, check_int, setting
+from datadefense.core.settings import SettingsError, check_choice, check_float, check_int, setting
 
 Partition = Literal["iid", "dirichlet", "user"]
+ChosenPrecision = Literal["float32", "bf16", "auto"]
+ChosenFormat = Literal["contiguous", "channels_last", "auto"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +125,37 @@ class Evaluation:
         check_int("test_examples", self.test_examples, 0)
         check_int("evaluate_every", self.evaluate_every, 1)
         check_int("checkpoint_every", self.checkpoint_every, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeSettings:
+    """In what precision and memory format passes are computed; ``auto``: what is faster here.
+
+    A run writes what it chose, and the processor it was chosen for, into its ``config.toml``, and
+    keeps to it when it is resumed. Precision is part of what a run is and counts for its key; the
+    memory format and the processor change the last bits only and do not.
+    """
+
+    training_precision: ChosenPrecision = setting(
+        "float32", "of clients' passes: float32, bf16 or auto"
+    )
+    server_precision: ChosenPrecision = setting(
+        "float32", "of the server's passes: float32, bf16 or auto"
+    )
+    training_format: ChosenFormat = setting(
+        "auto", "of clients' images in memory: contiguous, channels_last or auto"
+    )
+    server_format: ChosenFormat = setting(
+        "auto", "of the server's images in memory: contiguous, channels_last or auto"
+    )
+    processor: str | None = setting(None, "what the choice was made for, filled in by the run")
+
+    def __post_init__(self) -> None:
+        for name in ("training_precision", "server_precision"):
+            check_choice(name, getattr(self, name), ("float32", "bf16", "auto"))
+        for name in ("training_format", "server_format"):
+            check_choice(name, getattr(self, name), ("contiguous", "channels_last", "auto"))
+
+
+ONLY_LAST_BITS = ("training_format", "server_format", "processor")
+"""Settings of `ComputeSettings` that do not count for a run's key."""

@@ -23,7 +23,7 @@ from datadefense.core.storage import StateError, load_state, save_state, write_t
 from datadefense.defense_sets.preview import gallery_of, write_gallery
 from datadefense.defenses import FedAvg
 from datadefense.runs.baseline import Floor, cached_floor, read_floor, write_floor
-from datadefense.runs.build import assemble
+from datadefense.runs.build import assemble, with_choice
 from datadefense.runs.config import Experiment, pinned, read_toml, write_toml
 from datadefense.runs.files import (
     CHECKPOINT,
@@ -217,6 +217,7 @@ def start(
     experiment = pinned(experiment)
     with hold_new(folder) as held:
         federation, server = assemble(experiment, data_dir, report)
+        experiment = with_choice(experiment, federation, server)
         progress = begin(federation, defense, server)
         (folder / ROUNDS).touch()
         write_text(folder / CONFIG, write_toml(experiment))

@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from datadefense.core.compute import Compute
 from datadefense.core.local_training import Trainer
 from datadefense.core.predictor import Layout
 from datadefense.core.rng import derive_seed, generator
@@ -30,7 +31,11 @@ Report = Callable[[float, float], None]
 
 
 def warm_start(
-    warm: WarmStart, data: TaskData, cache: Path, report: Report | None = None
+    warm: WarmStart,
+    data: TaskData,
+    cache: Path,
+    report: Report | None = None,
+    compute: Compute | None = None,
 ) -> Float[Tensor, " dim"]:
     """Return the parameters that a run begins with: from the cache, or trained now.
 
@@ -49,7 +54,7 @@ def warm_start(
             stack.enter_context(exclusive_lock(path.with_suffix(".lock")))
         if (kept := _read(path, layout)) is not None:
             return kept
-        params = _train(warm, data, layout, report)
+        params = _train(warm, data, layout, report, compute)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             save_tensors(path, {"params": params}, {})
@@ -68,11 +73,15 @@ def _read(path: Path, layout: Layout) -> Float[Tensor, " dim"] | None:
 
 
 def _train(
-    warm: WarmStart, data: TaskData, layout: Layout, report: Report | None
+    warm: WarmStart,
+    data: TaskData,
+    layout: Layout,
+    report: Report | None,
+    compute: Compute | None,
 ) -> Float[Tensor, " dim"]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(warm.seed, "warm start"))
-        trainer = Trainer(copy.deepcopy(data.module), layout)
+        trainer = Trainer(copy.deepcopy(data.module), layout, compute=compute)
         draw = generator(warm.seed, "warm start")
         sgd, examples = warm.training(), data.warm
         part_size = min(len(examples), STEPS_BETWEEN_TESTS * sgd.batch_size)

@@ -1,5 +1,6 @@
 """A federation: everything that does not change from round to round."""
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,8 +8,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from datadefense.attacks.base import Attack, AttackerData
+from datadefense.core.compute import Compute
 from datadefense.core.examples import Examples
-from datadefense.core.local_training import Augment, Sgd
+from datadefense.core.local_training import Augment, Sgd, Trainer
 from datadefense.core.predictor import Layout
 from datadefense.core.settings import SettingsError
 from datadefense.data.text import Vocabulary
@@ -33,6 +35,7 @@ class Federation:
         clients_per_round: slots in a round.
         seed: root of all randomness.
         vocabulary: what tokens stand for, for people; None where inputs are no texts.
+        compute: how the model's passes are computed where clients train; None: as usual.
     """
 
     module: nn.Module
@@ -50,6 +53,11 @@ class Federation:
     augment: Augment | None = None
     seed: int = 0
     vocabulary: Vocabulary | None = None
+    compute: Compute | None = None
+
+    def trainer(self, device: str = "cpu") -> Trainer:
+        """Return a place to train any client of this federation, with a module of its own."""
+        return Trainer(copy.deepcopy(self.module), self.layout, device, self.compute)
 
     def __post_init__(self) -> None:
         self.schedule.check(len(self.shards), self.clients_per_round)

@@ -4,7 +4,6 @@ Whichever worker does a job, and in whatever order, the bits are the same. A wor
 replaced and its job done again; ``workers=0`` does everything in the calling process.
 """
 
-import copy
 import logging
 import os
 import signal
@@ -40,7 +39,7 @@ def _work(
     """Do jobs until the other end of the pipe is closed, whenever that is."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
-    trainer = Trainer(copy.deepcopy(federation.module), federation.layout, device)
+    trainer = federation.trainer(device)
     with suppress(EOFError, OSError):
         connection.send(("ready", None))
         while True:
@@ -75,7 +74,7 @@ class Pool:
     device: str = "cpu"
     board: SharedBuffers = field(init=False)
     _crew: list[_Worker] = field(init=False, default_factory=list)
-    _bench: Trainer | None = field(init=False, default=None)
+    _trainer: Trainer | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         check_int("workers", self.workers, 0)
@@ -141,14 +140,13 @@ class Pool:
         return sum(known) if len(known) == len(peaks) else None
 
     def _run_here(self, jobs: Sequence[Job]) -> list[JobResult]:
-        if self._bench is None:
-            module = copy.deepcopy(self.federation.module)
-            self._bench = Trainer(module, self.federation.layout, self.device)
+        if self._trainer is None:
+            self._trainer = self.federation.trainer(self.device)
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
             with torch.random.fork_rng(devices=[]):
-                return [do_job(job, self.federation, self.board, self._bench) for job in jobs]
+                return [do_job(job, self.federation, self.board, self._trainer) for job in jobs]
         finally:
             torch.set_num_threads(threads)
 

@@ -50,7 +50,7 @@ def _workplace(config: str, data: str) -> tuple[Federation, Trainer]:
     own = replace(experiment.server, folder=None, digest=None)
     experiment = replace(experiment, server=own)
     federation, _ = assemble(experiment, Path(data) if data else None)
-    return federation, Trainer(federation.module, federation.layout)
+    return federation, federation.trainer()
 
 
 def _attack_state(folder: str, config: str, params: Tensor) -> Any:
