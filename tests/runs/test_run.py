@@ -149,7 +149,8 @@ def test_a_run_leaves_a_folder(tmp_path, cache):
     with start(configured, folder) as run, Pool(run.federation) as pool:
         assert [record.round for record in run.rounds(pool)] == [1, 2, 3]
         summary = run.finish(pool)
-    assert read_toml(folder / "config.toml") == configured
+    assert read_toml(folder / "config.toml") == run.experiment
+    assert dataclasses.replace(run.experiment, compute=configured.compute) == configured
     stored = json.loads((folder / "summary.json").read_text())
     assert stored == dataclasses.asdict(summary)
     for key in (

@@ -136,7 +136,7 @@ def test_a_run_that_was_interrupted_goes_on_to_the_same_bits(tmp_path, kind):
                 break
         kept = cut.progress.attack_state
     with resume(tmp_path / "cut") as again:
-        assert again.experiment == chosen
+        assert again.experiment == cut.experiment
         assert again.progress.round == 2
         assert same(again.progress.attack_state, kept)
         with Pool(again.federation, 2) as pool:
