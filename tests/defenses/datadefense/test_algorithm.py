@@ -200,7 +200,7 @@ class Counted:
         return toys.predict(params, inputs)
 
 
-def test_an_ordinary_round_costs_a_pass_a_client_one_more_and_one_over_the_sure_part():
+def test_an_ordinary_round_costs_a_pass_over_the_sure_part_a_client_and_two_more():
     model, defense, params = Counted(), DataDefense(), toys.released()
     server = Server(model, None, 0, sets.owned())
     state = defense.init(server, params)
@@ -209,11 +209,7 @@ def test_an_ordinary_round_costs_a_pass_a_client_one_more_and_one_over_the_sure_
         model.passes.clear()
         round = toys.round_of(updates, index, params)
         result = defense.aggregate(state, round, server)
-        assert sorted(model.passes) == [len(marked_places(result))] + [120] * 11
-        slow = defense.aggregate(replace(state, kept={}), round, server)
-        assert len(model.passes) == 12 + 13
-        assert torch.equal(result.params, slow.params)
-        assert said(result) == said(slow)
+        assert model.passes == [len(marked_places(result))] * 12
         state, params = result.state, result.params
 
 
@@ -229,7 +225,7 @@ def test_no_update_buys_many_passes(kind, clients):
         updates = sets.hostile(kind, clients, params, index)
         result = defense.aggregate(state, toys.round_of(updates, index, params), server)
         assert len(model.passes) <= clients + 2 + math.log2(clients) + 6
-        assert model.passes.count(120) <= clients + 2
+        assert max(model.passes) < 120
         state, params = result.state, result.params
 
 
@@ -245,7 +241,7 @@ def test_evidence_and_reasons():
     ):
         round = toys.round_of(updates)
         result = one_round(round, server, chosen)
-        assert set(result.evidence) == {"clean_loss", "poison_loss", "distance", *PENALTIES}
+        assert set(result.evidence) == {"distance", *PENALTIES}
         costs = [
             [getattr(chosen, name) * float(result.evidence[name][j]) for name in PENALTIES]
             for j in range(len(updates))
@@ -274,7 +270,6 @@ def test_the_report_tells_of_the_promise():
     now = sets.success(toys.predict, result.params, owned.examples, marked_places(result))
     assert report["known_poison"] == pytest.approx(now, abs=1e-6)
     assert (report["corrected"], report["step"]) == (0, 1)
-    assert report["released_poison_loss"] > report["released_clean_loss"]
     logits = toys.predict(toys.released(), owned.examples.inputs).tolist()
     margins = list(map(sets.log_odds, logits, owned.examples.labels.tolist()))
     expected = sets.slow_suspicion(margins, owned.known_clean.tolist())

@@ -16,9 +16,15 @@ def test_the_first_margin_of_each_example_is_kept_and_the_oldest_absent_ones_go(
     for today, chosen in enumerate(parts):
         owned = POOL.take(torch.tensor(sorted(chosen)))
         before = dict(known)
-        known = first_margins(known, owned, torch.full((len(owned),), float(today)), most)
-        names = sets.names(owned)
+        names, asked = sets.names(owned), []
+
+        def margins(owned=owned, day=today, asked=asked):
+            asked.append(day)
+            return torch.full((len(owned),), float(day))
+
+        known = first_margins(known, owned, margins, most)
         new = [name for name in names if name not in before]
+        assert len(asked) == bool(new), "the model is run only where an example is new"
         if new:
             absent = [name for name, _ in arrived if name not in names]
             dropped = absent[: max(0, len(absent) - most)]

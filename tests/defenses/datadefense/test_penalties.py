@@ -191,10 +191,16 @@ def test_what_is_excused_added_and_free_is_a_choice():
     assert (worse, learned) == pytest.approx((1.1 / 1.1, 0.5 / 4.1))
     worse, learned, _ = of(case, floor=1.0, excuses=(0, 0))[0].tolist()
     assert (worse, learned) == pytest.approx((1.1 / 2, 0.5 / 5))
-    assert float(moved_far(case, FreeDistance(1.0, 1.5, 3.0))[-1]) == pytest.approx(3)
+    assert float(
+        moved_far(case.distance, math.inf, FreeDistance(1.0, 1.5, 3.0))[-1]
+    ) == pytest.approx(3)
     later = measured([1.0] * 2, [4.0] * 2, [1.0, 100.0], usual=10.0)
-    assert float(moved_far(later, FreeDistance(2.0, 2.5, 3.0))[-1]) == pytest.approx(3)
-    assert float(moved_far(later, FreeDistance(200.0, 1.0, 5.0))[-1]) == pytest.approx(1)
+    assert float(moved_far(later.distance, 10.0, FreeDistance(2.0, 2.5, 3.0))[-1]) == pytest.approx(
+        3
+    )
+    assert float(
+        moved_far(later.distance, 10.0, FreeDistance(200.0, 1.0, 5.0))[-1]
+    ) == pytest.approx(1)
 
 
 def test_how_far_a_loss_may_rise_is_a_choice():

@@ -8,8 +8,9 @@ from tests import oracles
 from tests.defenses.datadefense import sets, toys
 
 from datadefense import Examples, Server
+from datadefense.defenses.datadefense import client_losses
 from datadefense.defenses.datadefense.client_losses import WORST
-from datadefense.defenses.datadefense.losses import l_c, margin
+from datadefense.defenses.datadefense.losses import margin
 from datadefense.defenses.datadefense.sure_poison import (
     Criterion,
     SurePoison,
@@ -254,10 +255,26 @@ def test_what_a_model_knows_against_loops(places):
         known = part.known(toys.server(), params)
         expected = sets.success(toys.predict, params, examples, places)
         assert known == pytest.approx(expected, abs=1e-6)
-        losses = l_c(toys.predict(params, examples.inputs), examples.labels)
-        both = part.known_by(torch.stack([losses, torch.full_like(losses, WORST)]))
-        assert both.tolist() == pytest.approx([expected, 0.0], abs=1e-6)
-        assert both.dtype == torch.float64
+    round = toys.attacked_round(3, 1)
+    by_clients = part.known_by(toys.server(), round)
+    assert by_clients.dtype == torch.float64
+    assert by_clients.tolist() == [
+        part.known(toys.server(), round.global_params + update) for update in round.updates
+    ]
+
+
+def test_many_examples_are_run_in_parts_and_known_the_same(monkeypatch):
+    asked, part = [], made(range(120))[0]
+
+    def predict(params, inputs):
+        asked.append(len(inputs))
+        return toys.predict(params, inputs)
+
+    whole = part.known(Server(predict), toys.released())
+    monkeypatch.setattr(client_losses, "AT_ONCE", 25)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    assert part.known(Server(predict), toys.released()) == pytest.approx(whole, abs=1e-9)
+    assert asked == [120, 40, 40, 40]
 
 
 def test_the_reference_is_the_first_models_and_not_the_present_ones():
@@ -285,3 +302,5 @@ def test_it_asks_the_model_about_the_sure_examples_only_and_not_at_all_where_non
 def test_a_model_that_is_not_finite_knows_no_number():
     broken = Server(lambda params, inputs: toys.predict(params, inputs) * torch.nan)
     assert math.isnan(made(sets.POISONED)[0].known(broken, toys.released()))
+    huge = Server(lambda params, inputs: toys.predict(params, inputs) * 1e8)
+    assert math.isnan(made(sets.POISONED)[0].known(huge, toys.released()))

@@ -1,6 +1,7 @@
 """DataDefense, the default: the released model never learns the surely poisoned examples."""
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, ClassVar
@@ -17,23 +18,13 @@ from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
 from datadefense.core.settings import check_float, check_int, setting
-from datadefense.defenses.datadefense.client_losses import (
-    NEEDS,
-    WORST,
-    client_losses,
-    defense_set_of,
-    mean_loss,
-)
+from datadefense.defenses.datadefense.client_losses import NEEDS, defense_set_of
 from datadefense.defenses.datadefense.first_margins import first_margins, names_of
 from datadefense.defenses.datadefense.hold import Held, Limits, hold
 from datadefense.defenses.datadefense.importance import PerClient, relu_importance
 from datadefense.defenses.datadefense.losses import PerExample
-from datadefense.defenses.datadefense.model_scores import Kept, ModelScores, keep, scores_of
-from datadefense.defenses.datadefense.penalties import (
-    FreeDistance,
-    Measured,
-    moved_far,
-)
+from datadefense.defenses.datadefense.model_scores import scores_of
+from datadefense.defenses.datadefense.penalties import FreeDistance, moved_far
 from datadefense.defenses.datadefense.sure_poison import (
     Criterion,
     SurePoison,
@@ -56,12 +47,10 @@ class DataDefenseState:
     """What is remembered: median distances, and the first margin of each example and label.
 
     ``first_margins`` also holds examples that have left the set (`first_margins.first_margins`).
-    ``kept`` only saves work: the losses and margins of the last released model.
     """
 
     distances: tuple[float, ...] = ()
     first_margins: dict[str, float] = field(default_factory=dict)
-    kept: Kept = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +59,8 @@ class DataDefense(Defense[DataDefenseState]):
 
     A round has four steps. (1) Sure poison: the examples whose labels the *first* model found very
     unlikely, if many of them have one label (`sure_poison`). (2) Penalties: every client's model is
-    run on the defense set, and is penalised for what it knows of the sure poison beyond the limit
-    of step 4 and for how far it moved (`penalties.moved_far`); a client whose loss on an example is
+    run on the sure poison, and is penalised for what it knows of it beyond the limit of step 4 and
+    for how far it moved (`penalties.moved_far`); a client whose loss on one of these examples is
     not finite, or huge, is left out. (3) Weights: only a client's worst penalty counts,
 
     .. math:: r_j = \mathrm{ReLU}\bigl(1 - \max_i \theta_i f_{ji}\bigr), \qquad
@@ -88,7 +77,8 @@ class DataDefense(Defense[DataDefenseState]):
     keeps the old model (`hold`). The limit depends on the first model, so an attacker cannot raise
     it slowly over many rounds; the second term only matters when the set has changed. Without sure
     poison there is nothing to limit, and the ``num_malicious`` updates with the worst Krum scores
-    are left out instead.
+    are left out instead. A round costs a forward pass of each client's model over the sure poison
+    and a few of the average's; the rest of the set is run once, by the first model.
 
     Weights do not depend on the claimed numbers of examples. Differs from the paper in all but its
     data and its features: see ``docs/deviations.md``. With a learned detector and learned weights:
@@ -138,7 +128,7 @@ class DataDefense(Defense[DataDefenseState]):
     """Limits memory and the size of checkpoints where the set changes every day."""
 
     name: ClassVar[str] = "datadefense"
-    revision: ClassVar[int] = 6
+    revision: ClassVar[int] = 7
     promises: ClassVar[Promise] = (
         Promise.SYMMETRIC | Promise.WEIGHTED | Promise.UNANIMOUS | Promise.BOUNDED
     )
@@ -162,28 +152,25 @@ class DataDefense(Defense[DataDefenseState]):
     def init(self, server: Server, params: Float[Tensor, " dim"]) -> DataDefenseState:
         """Remember the first model's margin on each example."""
         owned = defense_set_of(server, self.name)
-        scores = scores_of(server, params, owned.examples, {})
-        first = dict(zip(names_of(owned), scores.margins.tolist(), strict=True))
-        return DataDefenseState((), first, keep(params, owned.examples, scores))
+        return DataDefenseState((), self._first_margins({}, owned, server, params))
 
     def aggregate(
         self, state: DataDefenseState, round: Round, server: Server
     ) -> Aggregate[DataDefenseState]:
         """Find the sure poison, compute penalties and weights, and keep the limit."""
         owned = defense_set_of(server, self.name, least=0)
-        released = scores_of(server, round.global_params, owned.examples, state.kept)
-        remembered_first = first_margins(
-            state.first_margins, owned, released.margins, self.remembered_margins
+        remembered_first = self._first_margins(
+            state.first_margins, owned, server, round.global_params
         )
         first = torch.tensor([remembered_first[name] for name in names_of(owned)])
         poison = self._sure_poison(first, owned)
-        losses = client_losses(server, round, owned)
-        measured = _measure(state, round, released, losses, poison)
-        known_by, before = poison.known_by(losses), float(poison.known_by(released.losses[None]))
+        known_by, before = poison.known_by(server, round), poison.known(server, round.global_params)
+        sound, before = known_by.isfinite(), before if math.isfinite(before) else 0.0
         limit = max(poison.reference + self.slack, before)
-        f = self._penalties(known_by - limit, measured)
+        known_by, distance = known_by.nan_to_num(0.0), norms(round.updates)
+        f = self._penalties(known_by - limit, distance, state.distances)
         out = self._farthest(round) if not len(poison) else {}
-        broken = (losses >= WORST).any(1).nonzero().flatten().tolist()
+        broken = (~sound).nonzero().flatten().tolist()
         out |= dict.fromkeys(broken, Reason("loss_not_finite"))
         C = self._weights(f, out)
         held = hold(
@@ -194,38 +181,45 @@ class DataDefense(Defense[DataDefenseState]):
             limits=Limits(limit, self.aim, self.corrections, self.halvings),
             old=Held(round.global_params.clone(), torch.zeros_like(C), 0.0, 0.0, before),
         )
-        scores = scores_of(server, held.params, owned.examples, {})
-        theta = self._theta()
-        faults = [
-            Reason(fault.code, 100 * float(known_by[row]), 100 * limit)
-            if fault is not None and fault.code == PENALTIES[0]
-            else fault
-            for row, fault in enumerate(worst_faults(PENALTIES, f, theta, held.weights))
-        ]
-        blameless = (f[:, 0] * theta[0] < 1) & (losses < WORST).all(1)
+        blameless = (f[:, 0] * self.known_poison < 1) & sound
+        reasons = self._reasons(f, known_by, limit, held)
         return Aggregate(
             held.params,
             DataDefenseState(
-                remembered(state.distances, measured.distance[blameless], self.distance_memory),
+                remembered(state.distances, distance[blameless], self.distance_memory),
                 remembered_first,
-                keep(held.params, owned.examples, scores),
             ),
             held.weights.to(round.updates.dtype),
-            {
-                "clean_loss": measured.clean,
-                "poison_loss": mean_loss(losses, poison.marked),
-                "distance": measured.distance,
-                "known_poison": known_by,
-                "moved_far": f[:, 1],
-            },
-            {
-                "released_clean_loss": measured.released_clean,
-                "released_poison_loss": measured.released_poison,
-                **self._promise(held, poison, limit, nobody=not bool((C > 0).any())),
-            },
-            [out.get(row, fault) for row, fault in enumerate(faults)],
+            {"known_poison": known_by, "distance": distance, "moved_far": f[:, 1]},
+            self._promise(held, poison, limit, nobody=not bool((C > 0).any())),
+            [out.get(row, reason) for row, reason in enumerate(reasons)],
             DetectorRecord.of(owned, suspicion(first, owned.known_clean), poison.marked),
         )
+
+    def _first_margins(
+        self,
+        known: Mapping[str, float],
+        owned: DefenseSet,
+        server: Server,
+        params: Float[Tensor, " dim"],
+    ) -> dict[str, float]:
+        """Return the first margin of each example; the model is run only if there are new ones."""
+
+        def margins() -> PerExample:
+            return scores_of(server, params, owned.examples, {}).margins
+
+        return first_margins(known, owned, margins, self.remembered_margins)
+
+    def _reasons(
+        self, f: Float64[Tensor, "clients 2"], known_by: PerClient, limit: float, held: Held
+    ) -> list[Reason | None]:
+        """Return each client's worst penalty, of those with less than an equal share."""
+        return [
+            Reason(reason.code, 100 * float(known_by[row]), 100 * limit)
+            if reason is not None and reason.code == PENALTIES[0]
+            else reason
+            for row, reason in enumerate(worst_faults(PENALTIES, f, self._theta(), held.weights))
+        ]
 
     def _theta(self) -> Float64[Tensor, " 2"]:
         return torch.tensor([self.known_poison, self.moved_far], dtype=torch.float64)
@@ -237,11 +231,14 @@ class DataDefense(Defense[DataDefenseState]):
         marked = sure_poison(first, owned.examples.labels, owned.known_clean, criterion)
         return SurePoison.of(owned.examples, marked, first)
 
-    def _penalties(self, beyond: PerClient, measured: Measured) -> Float64[Tensor, "clients 2"]:
+    def _penalties(
+        self, beyond: PerClient, distance: PerClient, past: Sequence[float]
+    ) -> Float64[Tensor, "clients 2"]:
         free = FreeDistance(
             self.free_distance_round, self.free_distance_least, self.free_distance_most
         )
-        return torch.stack([beyond, moved_far(measured, free)], dim=1).clamp(min=0)
+        usual = median(past) if past else torch.inf
+        return torch.stack([beyond, moved_far(distance, usual, free)], dim=1).clamp(min=0)
 
     def _farthest(self, round: Round) -> dict[int, Reason]:
         """Return the clients with the worst Krum scores; none where n < 2f + 3."""
@@ -281,22 +278,3 @@ class DataDefense(Defense[DataDefenseState]):
                 f"{limit:.3f} of the sure poison"
             )
         return report
-
-
-def _measure(
-    state: DataDefenseState,
-    round: Round,
-    released: ModelScores,
-    losses: Float[Tensor, "clients examples"],
-    poison: SurePoison,
-) -> Measured:
-    """Return the mean losses on the sure poison and on the rest, and the distances."""
-    sure = poison.marked
-    return Measured(
-        clean=mean_loss(losses, ~sure),
-        poison=mean_loss(losses, sure),
-        distance=norms(round.updates),
-        released_clean=float(mean_loss(released.losses[None], ~sure)),
-        released_poison=float(mean_loss(released.losses[None], sure)),
-        usual_distance=median(state.distances) if state.distances else torch.inf,
-    )

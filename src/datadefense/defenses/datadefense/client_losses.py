@@ -56,7 +56,7 @@ def client_losses(
     inputs, labels = owned.examples.inputs, owned.examples.labels
     if not len(inputs):
         return torch.zeros(round.num_clients, 0)
-    parts = inputs.tensor_split(math.ceil(len(inputs) / (AT_ONCE * torch.get_num_threads())))
+    parts = in_parts(inputs)
     rows = []
     params = torch.empty_like(round.global_params)
     with torch.no_grad():
@@ -65,6 +65,12 @@ def client_losses(
             release(update)
             rows.append(l_c(torch.cat([server.logits(params, part) for part in parts]), labels))
     return torch.stack(rows).nan_to_num(WORST, WORST, WORST).clamp(max=WORST)
+
+
+def in_parts(inputs: Tensor) -> tuple[Tensor, ...]:
+    """Return the inputs in parts of about the same size, for one forward pass each."""
+    parts = math.ceil(len(inputs) / (AT_ONCE * torch.get_num_threads()))
+    return inputs.tensor_split(parts)
 
 
 def mean_loss(

@@ -21,7 +21,7 @@ from torch import Tensor
 from datadefense.defenses.datadefense.importance import PerClient
 
 NAMES = ("worse_on_clean", "learned_poison", "moved_far")
-"""The learned form's penalties, in the order of their columns; the default has the last two."""
+"""The learned form's penalties, in the order of their columns; the default has the last one."""
 FAR = 1e6
 """Penalty of a client that moved where the free distance is 0."""
 
@@ -101,7 +101,7 @@ def penalties(
         [
             worse - lower_quartile(worse).clamp(0, excuse_clean),
             learned - lower_quartile(learned).clamp(0, excuse_poison),
-            moved_far(measured, free),
+            moved_far(measured.distance, measured.usual_distance, free),
         ],
         dim=1,
     ).clamp(min=0)
@@ -120,25 +120,20 @@ def learned_poison(measured: Measured, floor: float) -> PerClient:
     return (measured.released_poison - measured.poison) / (measured.released_poison + floor)
 
 
-def moved_far(measured: Measured, free: FreeDistance) -> PerClient:
+def moved_far(distance: PerClient, usual: float, free: FreeDistance) -> PerClient:
     r"""Return :math:`m_j = \mathrm{dist}_j / a - 1`, with a the free distance.
 
     .. math:: a = (k\,q(\mathrm{dist}))_{[l\,\mathrm{usual},\ h\,\mathrm{usual}]}
 
     with k, l and h = ``free.of_round``, ``free.least`` and ``free.most``. In the first round
-    :math:`a = \max(k\,q(\mathrm{dist}), \mathrm{median}(\mathrm{dist}))`.
+    (``usual`` is infinite) :math:`a = \max(k\,q(\mathrm{dist}), \mathrm{median}(\mathrm{dist}))`.
     """
-    allowed = _free_distance(measured, free)
-    return measured.distance / allowed - 1 if allowed > 0 else (measured.distance > 0) * FAR
-
-
-def _free_distance(measured: Measured, free: FreeDistance) -> float:
-    """Return how far a client of this round may move without a penalty."""
-    allowed = free.of_round * float(lower_quartile(measured.distance))
-    usual = measured.usual_distance
+    allowed = free.of_round * float(lower_quartile(distance))
     if usual == torch.inf:
-        return max(allowed, float(measured.distance.median()))
-    return min(max(allowed, free.least * usual), free.most * usual)
+        allowed = max(allowed, float(distance.median()))
+    else:
+        allowed = min(max(allowed, free.least * usual), free.most * usual)
+    return distance / allowed - 1 if allowed > 0 else (distance > 0) * FAR
 
 
 def lower_quartile(values: PerClient) -> Tensor:

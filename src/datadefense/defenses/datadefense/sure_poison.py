@@ -8,9 +8,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from datadefense.core.examples import Examples
+from datadefense.core.round import Round
 from datadefense.core.server import Server
+from datadefense.defenses.datadefense.client_losses import WORST, in_parts
 from datadefense.defenses.datadefense.importance import PerClient
-from datadefense.defenses.datadefense.losses import Labels, PerExample
+from datadefense.defenses.datadefense.losses import Labels, PerExample, l_c
+from datadefense.kernels.spill import release
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +59,30 @@ class SurePoison:
         return len(self.examples)
 
     def known(self, server: Server, params: Float[Tensor, " dim"]) -> float:
-        """Return what a model knows, by a forward pass over these examples only."""
+        """Return what a model knows, by a forward pass over these examples only.
+
+        Not a number where its loss on one of them is not finite, or huge.
+        """
         if not len(self):
             return 0.0
         with torch.no_grad():
-            z = server.logits(params, self.examples.inputs)
-        labels = self.examples.labels[:, None]
-        return float(z.softmax(1).gather(1, labels).to(torch.float64).mean())
+            parts = in_parts(self.examples.inputs)
+            z = torch.cat([server.logits(params, part) for part in parts])
+            losses = l_c(z, self.examples.labels).to(torch.float64)
+        if not bool((losses < WORST).all()):
+            return math.nan
+        return float(losses.neg().exp().mean())
+
+    def known_by(self, server: Server, round: Round) -> PerClient:
+        """Return what each client's model knows; 0 where there is nothing to know."""
+        known = torch.zeros(round.num_clients, dtype=torch.float64)
+        if len(self):
+            params = torch.empty_like(round.global_params)
+            for row, update in enumerate(round.updates):
+                torch.add(round.global_params, update, out=params)
+                release(update)
+                known[row] = self.known(server, params)
+        return known
 
     def slope(self, server: Server, params: Float[Tensor, " dim"]) -> Float[Tensor, " dim"]:
         """Return the gradient of what a model knows; 0 where a model has none."""
@@ -74,12 +94,6 @@ class SurePoison:
                 return torch.zeros_like(params)
             (g,) = torch.autograd.grad(known, free)
         return g
-
-    def known_by(self, losses: Float[Tensor, "models examples"]) -> PerClient:
-        """Return what each model knows, given its cross-entropies on the whole defense set."""
-        if not len(self):
-            return torch.zeros(len(losses), dtype=torch.float64)
-        return losses[:, self.marked].to(torch.float64).neg().exp().mean(1)
 
 
 def suspicion(margins: PerExample, known_clean: Bool[Tensor, " examples"]) -> PerExample:
