@@ -85,6 +85,14 @@ def by_size(scenes: Mapping[Scene, int]) -> list[Size]:
     return [Size(scene.clients, scene.examples, min(found[scene])) for scene in scenes]
 
 
+def beside_learned(model: str, repeats: int) -> Beside:
+    """Time a call and one of the learned form."""
+    scene = Scene(model, CLIENTS, EXAMPLES)
+    calls = {"call": scene.call(), "learned": scene.call("datadefense-learned")}
+    found = in_turns({name: (call, repeats) for name, call in calls.items()})
+    return Beside(model, CLIENTS, EXAMPLES, min(found["call"]), min(found["learned"]))
+
+
 def beside_release(repeats: int) -> Beside:
     """Time a call and the release's round."""
     scene = Scene(LENET, CLIENTS, EXAMPLES)
@@ -113,10 +121,14 @@ def measure(quick: bool) -> Figures:
         by_examples=by_size(
             {
                 Scene(LENET, CLIENTS, examples): count
-                for examples, count in {5: 20, 50: 10, 500: 4, 5000: 2}.items()
+                for examples, count in {100: 10, 500: 4, 5000: 2}.items()
                 if not quick or examples < 5000
             }
         ),
+        learned=[
+            beside_learned(LENET, 1 if quick else 5),
+            beside_learned(NARROW, 1 if quick else 3),
+        ],
         release=beside_release(1 if quick else 5),
         others_share=None,
     )

@@ -15,15 +15,15 @@ from datadefense.core.predictor import Layout, predictor
 from datadefense.core.rng import generator
 from datadefense.core.round import Round
 from datadefense.core.server import Server
-from datadefense.defenses import DataDefense
+from datadefense.defenses import create
 from datadefense.tasks.cifar import CIFAR_DEVIATION, CIFAR_MEAN
 from datadefense.tasks.models.lenet import lenet
 from datadefense.tasks.models.normalised import Normalised
 from datadefense.tasks.models.vgg9 import vgg9
 
 CLASSES = 10
-KNOWN = 5
-"""One example in so many is known to be clean."""
+PART = 5
+"""One example in so many is known to be clean, and one poisoned."""
 
 
 def images(count: int) -> Examples:
@@ -79,10 +79,17 @@ class Scene:
 
     @cached_property
     def owned(self) -> DefenseSet:
-        """The defense set D_d."""
-        examples = MODELS[self.model][1](self.examples)
-        known = torch.arange(self.examples) % KNOWN == 0
-        return DefenseSet(examples, known, penultimate(self.module, examples.inputs))
+        """The defense set D_d: a fifth known to be clean, a fifth poisoned.
+
+        Labels are what the model says, but of the poisoned part one label that it rarely says.
+        """
+        drawn = MODELS[self.model][1](self.examples)
+        with torch.no_grad():
+            logits = predictor(self.module, self.layout)(self.start, drawn.inputs)
+        labels, place = logits.argmax(1), torch.arange(self.examples)
+        labels[place % PART == 1] = int(torch.bincount(labels, minlength=CLASSES).argmin())
+        examples = Examples(drawn.inputs, labels)
+        return DefenseSet(examples, place % PART == 0, penultimate(self.module, examples.inputs))
 
     @cached_property
     def round(self) -> Round:
@@ -96,15 +103,15 @@ class Scene:
             client_ids=tuple(range(self.clients)),
         )
 
-    def call(self) -> Callable[[], None]:
-        """Return one call of the defense, from the state before the first round."""
-        defense = DataDefense()
+    def call(self, name: str = "datadefense") -> Callable[[], None]:
+        """Return one call of a defense, from the state before the first round."""
+        defense = create(name)
         server = Server(predictor(self.module, self.layout), defense_set=self.owned)
         state = defense.init(server, self.start)
 
         def run() -> None:
             report = defense.aggregate(state, self.round, server).report
-            if odd := {"restarted", "fallback"} & report.keys():
+            if odd := {"restarted", "fallback", "nothing_sure"} & report.keys():
                 raise RuntimeError(f"{self}: not an ordinary round, {odd}")
 
         return run
