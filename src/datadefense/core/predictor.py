@@ -1,6 +1,7 @@
 """A module as a function of its parameter vector: to evaluate it, and to train it on the server."""
 
 import copy
+import threading
 from collections.abc import Mapping
 
 from jaxtyping import Float
@@ -28,10 +29,25 @@ class Predictor:
         self.layout = layout
         self.compute = compute or Compute.usual(module)
         self._frozen = copy.deepcopy(module).eval().requires_grad_(False)
+        self._by_thread = threading.local()
 
     def __call__(self, params: Float[Tensor, " dim"], inputs: Tensor) -> Tensor:
-        """Return the logits."""
-        return self._logits(self._frozen, params, inputs, {})
+        """Return the logits; several threads may call at once."""
+        return self._logits(self._module(), params, inputs, {})
+
+    def _module(self) -> nn.Module:
+        """Return this thread's own copy of the module: while it computes, it has the parameters."""
+        module: nn.Module | None = getattr(self._by_thread, "module", None)
+        if module is None:
+            module = self._by_thread.module = copy.deepcopy(self._frozen)
+        return module
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name != "_by_thread"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._by_thread = threading.local()
 
     def learning(self, params: Float[Tensor, " dim"]) -> "Learning":
         """Return the same module for training that begins with ``params``."""

@@ -31,12 +31,15 @@ class Server:
         clean: examples that the server knows to be clean.
         seed: root of all randomness of the defense.
         defense_set: examples of which some are poisoned and a few known to be clean.
+        threads: for what is measured of each client by itself; None: as many as torch has. The bits
+            do not depend on it.
     """
 
     predict: Predict | None = None
     clean: Examples | None = None
     seed: int = 0
     defense_set: DefenseSet | None = None
+    threads: int | None = None
 
     def offers(self) -> Need:
         """Return what a defense finds here; whether clients keep their ids is not its to say."""

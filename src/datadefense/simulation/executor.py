@@ -16,5 +16,8 @@ class Workers(Protocol):
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Do all jobs and return their answers in the order of the list."""
 
+    def idle_cores(self) -> int:
+        """Return how many cores on this machine are free while no job is under way."""
+
     def peak_memory_mb(self) -> float | None:
         """Return the peak of resident memory of all processes; None if unknown."""

@@ -132,6 +132,10 @@ class Pool:
                 worker.process.join()
         self._crew = []
 
+    def idle_cores(self) -> int:
+        """Return as many as there are workers, which wait then; 1 without any."""
+        return max(1, self.workers)
+
     def peak_memory_mb(self) -> float | None:
         """Return the sum of the peaks of resident memory of all processes; None if unknown."""
         ids = [os.getpid(), *(worker.process.pid for worker in self._crew)]

@@ -125,6 +125,7 @@ def simulate(
     again from the progress it was given goes on to the very same bits.
     """
     defense.check_clients(federation.clients_per_round)
+    server = replace(server, threads=pool.idle_cores())
     while progress.round < rounds:
         index = progress.round + 1
         people = federation.participants(index)

@@ -6,13 +6,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from datadefense.core.client_models import of_each_client
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.needs import Need, NeedsError, wanted
 from datadefense.core.round import Round
 from datadefense.core.server import Server
 from datadefense.defenses.datadefense.importance import PerClient
 from datadefense.defenses.datadefense.losses import PerExample, l_c
-from datadefense.kernels.spill import release
 
 NEEDS = Need.MODEL | Need.DEFENSE_SET
 """What every form of DataDefense wants of the server."""
@@ -56,15 +56,17 @@ def client_losses(
     inputs, labels = owned.examples.inputs, owned.examples.labels
     if not len(inputs):
         return torch.zeros(round.num_clients, 0)
-    parts = in_parts(inputs)
-    rows = []
-    params = torch.empty_like(round.global_params)
-    with torch.no_grad():
-        for update in round.updates:
-            torch.add(round.global_params, update, out=params)
-            release(update)
-            rows.append(l_c(torch.cat([server.logits(params, part) for part in parts]), labels))
-    return torch.stack(rows).nan_to_num(WORST, WORST, WORST).clamp(max=WORST)
+
+    def losses(params: Float[Tensor, " dim"]) -> PerExample:
+        with torch.no_grad():
+            parts = [server.logits(params, part) for part in in_parts(inputs)]
+        return l_c(torch.cat(parts), labels)
+
+    return (
+        torch.stack(of_each_client(server, round, losses))
+        .nan_to_num(WORST, WORST, WORST)
+        .clamp(max=WORST)
+    )
 
 
 def in_parts(inputs: Tensor) -> tuple[Tensor, ...]:

@@ -7,13 +7,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from datadefense.core.client_models import of_each_client
 from datadefense.core.examples import Examples
 from datadefense.core.round import Round
 from datadefense.core.server import Server
 from datadefense.defenses.datadefense.client_losses import WORST, in_parts
 from datadefense.defenses.datadefense.importance import PerClient
 from datadefense.defenses.datadefense.losses import Labels, PerExample, l_c
-from datadefense.kernels.spill import release
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +75,10 @@ class SurePoison:
 
     def known_by(self, server: Server, round: Round) -> PerClient:
         """Return what each client's model knows; 0 where there is nothing to know."""
-        known = torch.zeros(round.num_clients, dtype=torch.float64)
-        if len(self):
-            params = torch.empty_like(round.global_params)
-            for row, update in enumerate(round.updates):
-                torch.add(round.global_params, update, out=params)
-                release(update)
-                known[row] = self.known(server, params)
-        return known
+        if not len(self):
+            return torch.zeros(round.num_clients, dtype=torch.float64)
+        known = of_each_client(server, round, lambda params: self.known(server, params))
+        return torch.tensor(known, dtype=torch.float64)
 
     def slope(self, server: Server, params: Float[Tensor, " dim"]) -> Float[Tensor, " dim"]:
         """Return the gradient of what a model knows; 0 where a model has none."""

@@ -50,6 +50,10 @@ class GridPool:
         counted, trained = iter(self._here.run(counts)), self._train(trains)
         return [trained[job.row] if isinstance(job, TrainJob) else next(counted) for job in jobs]
 
+    def idle_cores(self) -> int:
+        """Return 1: nodes on this machine may be at work for somebody else."""
+        return 1
+
     def peak_memory_mb(self) -> float | None:
         """Return None: what the nodes use is not known here."""
         return None
