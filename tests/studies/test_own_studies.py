@@ -5,6 +5,7 @@ import pytest
 from datadefense.studies.holding_studies import HOLDING
 from datadefense.studies.own_studies import OWN
 from datadefense.studies.paper_studies import PAPER
+from datadefense.studies.precision_study import PRECISION
 from datadefense.studies.studies import STUDIES
 
 CASES = [
@@ -15,7 +16,7 @@ CASES = [
 
 
 def test_every_study_is_known_by_a_name_of_its_own():
-    assert list(STUDIES.values()) == [*HOLDING, *PAPER, *OWN]
+    assert list(STUDIES.values()) == [*HOLDING, *PAPER, *OWN, PRECISION]
 
 
 @pytest.mark.parametrize(("study", "scale"), CASES)
