@@ -1,6 +1,5 @@
 """Laws that every attack obeys: ``check_attack(MyAttack())``; a broken one says which, and why."""
 
-import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,34 +14,23 @@ from datadefense.attacks.base import Attack, Sees, Threat
 from datadefense.core.state_tree import encode
 from datadefense.core.storage import StateError, load_state, save_state
 from datadefense.testing.broken import BrokenLawError, require, tensors_of
+from datadefense.testing.settings_laws import require_name, require_plain_settings
 from datadefense.testing.toy_attack import ATTACKERS, ToyAttacker
 from datadefense.testing.work import one_thread
 
 AttackLaw = Callable[[Attack], None]
 MOST_OTHERS = 40
 """Largest number of honest clients that `honest_trainings` is asked about."""
-PLAIN = (bool, int, float, str, type(None))
 
 
 def settings_are_plain(attack: Attack) -> None:
-    """It is a frozen dataclass whose settings are numbers, texts and None, all with defaults.
-
-    So a run can store them, and the command line can set them.
-    """
-    cls: Any = type(attack)
-    frozen = "__dataclass_params__" in vars(cls) and cls.__dataclass_params__.frozen
-    require(frozen, f"{cls.__name__} is not a frozen dataclass")
-    for field in dataclasses.fields(cls):
-        value = getattr(attack, field.name)
-        require(isinstance(value, PLAIN), f"the setting {field.name} is a {type(value).__name__}")
-        default = field.default is not dataclasses.MISSING
-        require(default, f"the setting {field.name} has no default")
+    """It is a frozen dataclass whose settings can be stored and read back; all have defaults."""
+    require_plain_settings(attack)
 
 
 def threat_is_declared(attack: Attack) -> None:
     """It has a name and says what the attacker must know; who sees more than its data says so."""
-    name = getattr(attack, "name", None)
-    require(isinstance(name, str) and name != "", f"name must be a text, got {name!r}")
+    require_name(attack)
     threat = attack.threat
     require(isinstance(threat, Threat), f"threat must be a Threat, got {threat!r}")
     require(threat is not Attack.threat, "threat is not declared: say what the attacker must know")

@@ -8,7 +8,7 @@ from datadefense.core.round import Aggregate
 
 
 class BrokenLawError(DataDefenseError, AssertionError):
-    """A defense does not do what every defense does, or not what it promises."""
+    """A plug-in does not do what every plug-in of its kind does, or not what it promises."""
 
 
 def require(holds: bool, message: str) -> None:
