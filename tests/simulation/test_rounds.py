@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+from tests.simulation.played import play, without_times
 from tests.simulation.tiny import tiny_federation
 
 from datadefense import Aggregate, Defense, Server, create, load_state, save_state
@@ -18,27 +19,6 @@ from datadefense.simulation import pool as pool_module
 from datadefense.simulation.pool import Pool, WorkerError
 from datadefense.simulation.rounds import begin, evaluate, simulate
 from datadefense.simulation.shards import Shards
-
-
-def play(federation, name="fedavg", rounds=4, workers=0, progress=None, **options):
-    defense, server = create(name) if isinstance(name, str) else name, Server()
-    with Pool(federation, workers) as pool:
-        steps = list(
-            simulate(
-                federation,
-                defense,
-                server,
-                pool,
-                progress=progress or begin(federation, defense, server),
-                rounds=rounds,
-                **options,
-            )
-        )
-    return [record for record, _ in steps], steps[-1][1]
-
-
-def without_times(records):
-    return [replace(record, seconds={}) for record in records]
 
 
 @pytest.mark.parametrize("name", ["fedavg", "sparsefed", "krum"])

@@ -13,7 +13,7 @@ from torch import Tensor
 from datadefense.attacks.base import Attack, Sees, Threat
 from datadefense.core.state_tree import encode
 from datadefense.core.storage import StateError, load_state, save_state
-from datadefense.testing.broken import BrokenLawError, require, tensors_of
+from datadefense.testing.broken import BrokenLawError, naming, require, tensors_of
 from datadefense.testing.settings_laws import require_name, require_plain_settings
 from datadefense.testing.toy_attack import ATTACKERS, ToyAttacker
 from datadefense.testing.work import one_thread
@@ -173,10 +173,8 @@ def check_attack(attack: Attack) -> None:
     """
     with one_thread():
         for law in ATTACK_LAWS:
-            try:
+            with naming(attack, law):
                 law(attack)
-            except BrokenLawError as error:
-                raise BrokenLawError(f"{attack!r} breaks {law.__name__}: {error}") from error
 
 
 def _toy(attack: Attack, index: int = 2, state: Any = None) -> ToyAttacker:

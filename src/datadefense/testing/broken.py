@@ -1,5 +1,8 @@
 """How a law says that it is broken: by an exception, which ``python -O`` does not remove."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor
 
@@ -21,6 +24,15 @@ def require(holds: bool, message: str) -> None:
     """
     if not holds:
         raise BrokenLawError(message)
+
+
+@contextmanager
+def naming(plugin: object, law: Callable[..., None]) -> Iterator[None]:
+    """Say in a `BrokenLawError` which plug-in broke which law."""
+    try:
+        yield
+    except BrokenLawError as error:
+        raise BrokenLawError(f"{plugin!r} breaks {law.__name__}: {error}") from error
 
 
 def require_equal(one: Tensor, two: Tensor, message: str) -> None:

@@ -16,7 +16,7 @@ from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
 from datadefense.core.storage import load_state, save_state
 from datadefense.testing.broken import (
-    BrokenLawError,
+    naming,
     require,
     require_close,
     require_equal,
@@ -267,7 +267,5 @@ def check_defense(defense: Defense[Any], server: Server | None = None) -> None:
     >>> check_defense(Krum(num_malicious=2))
     """
     for law in LAWS:
-        try:
+        with naming(defense, law):
             law(defense, server or toy_server())
-        except BrokenLawError as error:
-            raise BrokenLawError(f"{defense!r} breaks {law.__name__}: {error}") from error

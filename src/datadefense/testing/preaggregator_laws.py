@@ -11,7 +11,7 @@ from datadefense.core.server import Server
 from datadefense.defenses.krum import MultiKrum
 from datadefense.defenses.mean import FedAvg
 from datadefense.defenses.pipeline import Pipeline
-from datadefense.testing.broken import BrokenLawError, require, require_close
+from datadefense.testing.broken import naming, require, require_close
 from datadefense.testing.laws import check_defense
 from datadefense.testing.settings_laws import require_name, require_plain_settings
 from datadefense.testing.toy import toy_round, toy_server
@@ -80,10 +80,8 @@ def check_preaggregator(part: PreAggregator[Any], server: Server | None = None) 
     >>> check_preaggregator(Clip())
     """
     for law in PREAGGREGATOR_LAWS:
-        try:
+        with naming(part, law):
             law(part, server or toy_server())
-        except BrokenLawError as error:
-            raise BrokenLawError(f"{part!r} breaks {law.__name__}: {error}") from error
 
 
 def large_enough(part: PreAggregator[Any]) -> list[Round]:

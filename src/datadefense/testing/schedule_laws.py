@@ -11,7 +11,7 @@ import torch
 
 from datadefense.core.settings import SettingsError
 from datadefense.schedules.base import Schedule
-from datadefense.testing.broken import BrokenLawError, require
+from datadefense.testing.broken import naming, require
 from datadefense.testing.settings_laws import require_name, require_plain_settings
 
 ScheduleLaw = Callable[[Schedule], None]
@@ -156,10 +156,8 @@ def check_schedule(schedule: Schedule) -> None:
     >>> check_schedule(FixedPool(share=0.3))
     """
     for law in SCHEDULE_LAWS:
-        try:
+        with naming(schedule, law):
             law(schedule)
-        except BrokenLawError as error:
-            raise BrokenLawError(f"{schedule!r} breaks {law.__name__}: {error}") from error
 
 
 def answer(schedule: Schedule, index: int, clients: int, seed: int) -> Answer:

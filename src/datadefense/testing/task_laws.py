@@ -14,7 +14,7 @@ from datadefense.core.features import penultimate
 from datadefense.core.layout import Layout
 from datadefense.core.rng import derive_seed
 from datadefense.tasks.base import Task, TaskData
-from datadefense.testing.broken import BrokenLawError, require
+from datadefense.testing.broken import BrokenLawError, naming, require
 
 MOST_SHARED = 0.1
 """Share of equal inputs in two clean parts: some data sets hold an input twice."""
@@ -180,10 +180,8 @@ def check_task(task: Task, folder: Path | None = None, seed: int = 0) -> None:
     """
     loaded = Loaded(*(load(task, folder, number) for number in (seed, seed, seed + 1)))
     for law in TASK_LAWS:
-        try:
+        with naming(task, law):
             law(loaded)
-        except BrokenLawError as error:
-            raise BrokenLawError(f"{task!r} breaks {law.__name__}: {error}") from error
 
 
 def load(task: Task, folder: Path | None, seed: int) -> TaskData:
