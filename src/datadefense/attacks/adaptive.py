@@ -27,7 +27,8 @@ def guess_on(trainer: Trainer, data: AttackerData) -> tuple[Examples, Examples]:
     if data.guess is None:
         raise SettingsError("an attacker who knows the defense needs a guess of the defense set")
     clean, poison = (
-        Examples(one.inputs.to(trainer.device), one.labels.to(trainer.device)) for one in data.guess
+        Examples(part.inputs.to(trainer.device), part.labels.to(trainer.device))
+        for part in data.guess
     )
     return clean, poison
 

@@ -59,8 +59,8 @@ def suggest(out: Path, chosen: Chosen, asked: Asked) -> None:
     data, seed = opened.data, opened.experiment.seed
     labels = range(classes(data))
     for name, given in (("from", asked.sources), ("to", asked.targets)):
-        for one in given:
-            check_float(name, one, minimum=0, maximum=labels[-1])
+        for label in given:
+            check_float(name, label, minimum=0, maximum=labels[-1])
     held = list(held_out(data).values())
     clean = fresh(data.server_clean, held, data)
     size = min(SIZE, int(len(clean) / (1 - asked.share))) if asked.size is None else asked.size

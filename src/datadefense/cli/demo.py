@@ -48,18 +48,18 @@ def run_demo(
         configure("digits-edge", "cpu", {**_attack(changes), "defense": name, "seed": str(seed)})
         for name in defenses
     ]
-    runs: list[Compared] = []
+    compared: list[Compared] = []
     for configured in wanted:
         name = configured.name_of("defense")
         console.print(name, style="bold", highlight=False)
         run = start(configured, folder / name)
         summary = see_through(run, workers, "cpu")
-        runs.append(Compared(summary, run.records))
-    console.print(_table([one.summary for one in runs]))
-    stored = [read_run(folder / one.summary.defense) for one in runs]
+        compared.append(Compared(summary, run.records))
+    console.print(_table([run.summary for run in compared]))
+    stored = [read_run(folder / run.summary.defense) for run in compared]
     write_page(folder / "index.html", stored, TITLE, ABOUT)
-    write_text(folder / "table.md", markdown(TITLE, ABOUT, runs))
-    draw_curves(runs, folder / "curves.png")
+    write_text(folder / "table.md", markdown(TITLE, ABOUT, compared))
+    draw_curves(compared, folder / "curves.png")
     console.print(
         f"wrote {folder / 'index.html'} and {folder / 'curves.png'}",
         highlight=False,

@@ -19,13 +19,13 @@ from torch import Tensor
 from datadefense.core.errors import InputError
 from datadefense.core.foreign import (
     LONGEST_ID,
+    error_text,
     kind,
     message,
     plain_id,
     plain_integer,
     sanitize,
     shown,
-    told,
 )
 from datadefense.core.predictor import Layout
 from datadefense.core.round import ClientId, Round
@@ -127,7 +127,7 @@ class Gate:
         if expected is None:
             submissions = list(submissions)
             expected = len(submissions)
-        spare = 1  # so that one too many is still told its own fault first
+        spare = 1  # so that one too many is still error_text its own fault first
         rows = Rows(expected + spare, self.layout.dim, self.layout.dtype, self.spill)
         counts: dict[ClientId, int] = {}
         rejected: list[Rejection] = []
@@ -229,7 +229,7 @@ class Gate:
             claim = self._claim(submission, admitted)
             return claim if isinstance(claim, str) else take() or claim
         except Exception as error:
-            return f"cannot be read: {told(error)}"
+            return f"cannot be read: {error_text(error)}"
 
     def _claim(self, submission: Submission, admitted: Collection[ClientId]) -> Claim | str:
         client_id = plain_id(submission.client_id)

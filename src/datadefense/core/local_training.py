@@ -223,11 +223,11 @@ def _step(sgd: Sgd, parameters: list[Tensor], velocities: list[Tensor | None]) -
     PyTorch's compiler, which takes a second.
     """
     used = [row for row, parameter in enumerate(parameters) if parameter.grad is not None]
-    kept = [velocities[row] for row in used]
+    used_velocities = [velocities[row] for row in used]
     sgd_step(
         [parameters[row] for row in used],
         [gradient for parameter in parameters if (gradient := parameter.grad) is not None],
-        kept,
+        used_velocities,
         fused=True,
         weight_decay=sgd.weight_decay,
         momentum=sgd.momentum,
@@ -236,5 +236,5 @@ def _step(sgd: Sgd, parameters: list[Tensor], velocities: list[Tensor | None]) -
         nesterov=False,
         maximize=False,
     )
-    for row, velocity in zip(used, kept, strict=True):
+    for row, velocity in zip(used, used_velocities, strict=True):
         velocities[row] = velocity

@@ -34,9 +34,9 @@ def krum_scores(
 def not_chosen(scores: Float64[Tensor, " clients"], chosen: Sequence[int]) -> list[Reason | None]:
     """Return the reason of each client that was not chosen: its score beside the worst chosen."""
     worst = float(scores[list(chosen)].max())
-    kept = set(chosen)
+    chosen_rows = set(chosen)
     return [
-        None if row in kept else Reason("krum_score", score, worst)
+        None if row in chosen_rows else Reason("krum_score", score, worst)
         for row, score in enumerate(scores.tolist())
     ]
 

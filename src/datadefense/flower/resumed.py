@@ -42,8 +42,8 @@ def log_what_is_left(folder: Path | None, before: int, num_rounds: int) -> None:
 
 def renumbered(result: Result, before: int) -> Result:
     """Return the result with the rounds' own numbers."""
-    for one in dataclasses.fields(result):
-        series = getattr(result, one.name)
+    for field in dataclasses.fields(result):
+        series = getattr(result, field.name)
         if isinstance(series, dict):
-            setattr(result, one.name, {index + before: value for index, value in series.items()})
+            setattr(result, field.name, {index + before: value for index, value in series.items()})
     return result

@@ -66,13 +66,14 @@ def _success(figures: Figures, found: Outcome) -> str:
 
 
 def _cost(figures: Figures) -> float | None:
-    """Return the points of accuracy lost beside averaging in peace, if that is known."""
-    calm = figures["calm_ma_percent"]
-    return None if calm is None else float(calm - figures["ma_percent"])
+    """Return the points of accuracy lost beside averaging without attack, if that is known."""
+    without_attack = figures["calm_ma_percent"]
+    return None if without_attack is None else float(without_attack - figures["ma_percent"])
 
 
 def _accuracy(figures: Figures) -> str:
-    accuracy, calm, cost = figures["ma_percent"], figures["calm_ma_percent"], _cost(figures)
+    accuracy, cost = figures["ma_percent"], _cost(figures)
+    without_attack = figures["calm_ma_percent"]
     if cost is None:
         return f"The accuracy on the main task is {accuracy:.1f} %."
     change = (
@@ -81,8 +82,8 @@ def _accuracy(figures: Figures) -> str:
         else f"{abs(cost):.1f} points {'less' if cost > 0 else 'more'} than"
     )
     return (
-        f"The accuracy on the main task is {accuracy:.1f} %, {change} the {calm:.1f} % of plain "
-        "averaging when nobody attacks."
+        f"The accuracy on the main task is {accuracy:.1f} %, {change} the "
+        f"{without_attack:.1f} % of plain averaging when nobody attacks."
     )
 
 

@@ -140,7 +140,7 @@ def _computed_figures(
     gallery: Sequence[Shown],
 ) -> Figures | None:
     """Return the figures as the rounds tell them; without the floor where that is not known."""
-    poisoned = poisoned_ids((one.id, one.provenance) for one in gallery)
+    poisoned = poisoned_ids((example.id, example.provenance) for example in gallery)
     if not success_rates(records) or all(record.ma_percent is None for record in records):
         return None
     try:

@@ -91,8 +91,8 @@ def same_seed_same_bits(attack: Attack) -> None:
         torch.manual_seed(12345)
         again = toy.update(trainer=trainer)
     require(_same(first, again), "two calls gave two updates")
-    (one, _), (two, _) = toy.sent(), toy.sent()
-    require(_same(one, two), "the attackers agreed on something else at the second time")
+    (first, _), (second, _) = toy.sent(), toy.sent()
+    require(_same(first, second), "the attackers agreed on something else at the second time")
 
 
 def honest_trainings_never_fewer(attack: Attack) -> None:
@@ -113,9 +113,9 @@ def state_survives_a_file(attack: Attack) -> None:
     """Saved and loaded between rounds, it goes on to the same bits; the state it got stays."""
     state, toy = attack.init(_toy(attack, index=1).start), _toy(attack, index=1)
     sent, _ = toy.sent()
-    kept = [tensor.clone() for tensor in tensors_of(state)]
+    copies = [tensor.clone() for tensor in tensors_of(state)]
     after = attack.remember(state, sent, replace(toy.context(), state=state))
-    for tensor, copy in zip(tensors_of(state), kept, strict=True):
+    for tensor, copy in zip(tensors_of(state), copies, strict=True):
         require(_same(tensor, copy), "remember wrote to the state that it was given")
     with TemporaryDirectory() as folder:
         path = Path(folder) / "state.safetensors"
@@ -124,12 +124,14 @@ def state_survives_a_file(attack: Attack) -> None:
             restored = load_state(path, like=state)
         except StateError as error:
             raise BrokenLawError(f"the state cannot be saved and loaded: {error}") from error
-    straight, resumed = (_toy(attack, index=2, state=one) for one in (after, restored))
+    straight, resumed = (_toy(attack, index=2, state=memory) for memory in (after, restored))
     require(_same(straight.update(), resumed.update()), "the resumed attack sent another update")
-    one, two = (
+    straight_state, resumed_state = (
         attack.remember(toy.state, toy.sent()[0], toy.context()) for toy in (straight, resumed)
     )
-    require(_same_state(one, two), "the resumed attack remembers something else")
+    require(
+        _same_state(straight_state, resumed_state), "the resumed attack remembers something else"
+    )
 
 
 def state_rests_on_no_lent_memory(attack: Attack) -> None:
@@ -137,17 +139,17 @@ def state_rests_on_no_lent_memory(attack: Attack) -> None:
     toy = _toy(attack, index=1)
     lent = toy.start.clone()
     state = attack.init(lent)
-    kept = [tensor.clone() for tensor in tensors_of(state)]
+    copies = [tensor.clone() for tensor in tensors_of(state)]
     lent.fill_(1e3)
-    same = all(map(_same, tensors_of(state), kept))
+    same = all(map(_same, tensors_of(state), copies))
     require(same, "the first state changed when the model's memory was used again")
     sent, context = toy.sent()[0].clone(), toy.context()
     borrowed = replace(context, start=context.start.clone(), first=context.first.clone())
     after = attack.remember(attack.init(toy.start), sent, borrowed)
-    kept = [tensor.clone() for tensor in tensors_of(after)]
+    copies = [tensor.clone() for tensor in tensors_of(after)]
     for tensor in (sent, borrowed.start, borrowed.first):
         tensor.fill_(-1e3)
-    same = all(map(_same, tensors_of(after), kept))
+    same = all(map(_same, tensors_of(after), copies))
     require(same, "the state changed when the round's memory was used again")
 
 
@@ -191,15 +193,17 @@ def _require_vector(update: Any, like: Tensor, what: str) -> None:
     require(have == wanted, f"{what} is {have}, the model is {wanted}")
 
 
-def _same(one: Tensor, two: Tensor) -> bool:
+def _same(first: Tensor, second: Tensor) -> bool:
     """Say whether two tensors have the same bits; what is not a number is the same as itself."""
-    return torch.equal(one.isnan(), two.isnan()) and torch.equal(one.nan_to_num(), two.nan_to_num())
+    return torch.equal(first.isnan(), second.isnan()) and torch.equal(
+        first.nan_to_num(), second.nan_to_num()
+    )
 
 
-def _same_state(one: Any, two: Any) -> bool:
+def _same_state(first: Any, second: Any) -> bool:
     """Say whether two states have the same tree of values, and tensors with the same bits."""
-    mine: dict[str, Tensor] = {}
-    yours: dict[str, Tensor] = {}
-    if encode(one, "state", mine) != encode(two, "state", yours):
+    first_tensors: dict[str, Tensor] = {}
+    second_tensors: dict[str, Tensor] = {}
+    if encode(first, "state", first_tensors) != encode(second, "state", second_tensors):
         return False
-    return all(_same(mine[name], yours[name]) for name in mine)
+    return all(_same(first_tensors[name], second_tensors[name]) for name in first_tensors)

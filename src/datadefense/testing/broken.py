@@ -35,9 +35,9 @@ def naming(plugin: object, law: Callable[..., None]) -> Iterator[None]:
         raise BrokenLawError(f"{plugin!r} breaks {law.__name__}: {error}") from error
 
 
-def require_equal(one: Tensor, two: Tensor, message: str) -> None:
+def require_equal(actual: Tensor, expected: Tensor, message: str) -> None:
     """Raise unless two tensors are the same to the bit; NaN is never."""
-    require(torch.equal(one, two), message)
+    require(torch.equal(actual, expected), message)
 
 
 def require_close(actual: Tensor, expected: Tensor, what: str, tolerance: float = 2e-6) -> None:
