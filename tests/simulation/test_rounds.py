@@ -227,7 +227,7 @@ def test_a_worker_that_dies_is_replaced(datadefense_log):
         for record, after in steps:
             progress = after
             if record.round < 3:
-                os.kill(pool._crew[record.round % 2].process.pid, signal.SIGKILL)
+                os.kill(pool._processes[record.round % 2].process.pid, signal.SIGKILL)
     assert torch.equal(progress.params, expected.params)
     assert "a worker died (exit code -9)" in datadefense_log.text
 

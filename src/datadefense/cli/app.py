@@ -128,7 +128,7 @@ def run(
     ] = None,
 ) -> None:
     """Run an attack against a defense and store what happened."""
-    from datadefense.cli.wanted import Wanted
+    from datadefense.cli.experiment_options import ExperimentOptions
     from datadefense.core.settings import SettingsError, check_choice, read_pairs
 
     check_choice("engine", engine, ("builtin", "flower"))
@@ -145,12 +145,12 @@ def run(
         if key in changes:
             raise SettingsError(f"{key} is given twice: as an option and by --set")
         changes[key] = text
-    wanted = Wanted(task, scale, changes, config)
+    options = ExperimentOptions(task, scale, changes, config)
     if engine == "flower":
         from datadefense.cli.run_flower import run_on_flower
 
         run_on_flower(
-            wanted,
+            options,
             out=out,
             data=data,
             workers=workers,
@@ -161,7 +161,7 @@ def run(
     _prepare(workers)
     from datadefense.cli.run import run_experiment
 
-    run_experiment(wanted, out=out, data=data, workers=workers, device=device, log=log or ())
+    run_experiment(options, out=out, data=data, workers=workers, device=device, log=log or ())
 
 
 @app.command()

@@ -49,11 +49,11 @@ def set_build(
     set_: Changes = None,
 ) -> None:
     """Make a defense set from a task, or from a data set and suspect images."""
-    from datadefense.cli.defense_set_build import Wanted, build
+    from datadefense.cli.defense_set_build import BuildOptions, build
     from datadefense.cli.opened_task import Chosen
 
-    wanted = Wanted(size, poison_share, known_clean, dataset, suspects, label, clean)
-    build(out, Chosen(task, scale, seed, tuple(set_ or ()), data), wanted)
+    options = BuildOptions(size, poison_share, known_clean, dataset, suspects, label, clean)
+    build(out, Chosen(task, scale, seed, tuple(set_ or ()), data), options)
 
 
 @set_app.command("suggest")
@@ -103,10 +103,10 @@ def set_suggest(
 ) -> None:
     """Make a defense set when no poison was seen: from clean examples, a log or a suspect model."""
     from datadefense.cli.compared_models import ModelPlaces
-    from datadefense.cli.defense_set_suggest import Asked, suggest
+    from datadefense.cli.defense_set_suggest import SuggestOptions, suggest
     from datadefense.cli.opened_task import Chosen
 
-    asked = Asked(
+    options = SuggestOptions(
         method=method,
         sources=tuple(from_ or ()),
         targets=tuple(to or ()),
@@ -117,7 +117,7 @@ def set_suggest(
         inputs=inputs,
         steps=steps,
     )
-    suggest(out, Chosen(task, scale, seed, tuple(set_ or ()), data), asked)
+    suggest(out, Chosen(task, scale, seed, tuple(set_ or ()), data), options)
 
 
 @set_app.command("show")

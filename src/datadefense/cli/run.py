@@ -13,9 +13,9 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from datadefense.cli.experiment_options import ExperimentOptions
 from datadefense.cli.plain_console import plain_console
 from datadefense.cli.trackers import check, tracked
-from datadefense.cli.wanted import Wanted
 from datadefense.cli.warnings_shown import warnings_shown
 from datadefense.core.settings import SettingsError, check_int
 from datadefense.data.cache import cache_folder
@@ -32,7 +32,7 @@ from datadefense.simulation.rounds import RoundRecord
 
 
 def run_experiment(
-    wanted: Wanted,
+    options: ExperimentOptions,
     *,
     out: Path | None,
     data: Path | None,
@@ -42,7 +42,7 @@ def run_experiment(
 ) -> None:
     """Begin a run and see it through; ``log`` names trackers that are told of every round."""
     _check_means(workers, device, log)
-    configured = wanted.experiment()
+    configured = options.experiment()
     folder = out or new_folder(configured)
     with warnings_shown("datadefense.runs", "datadefense.defense_sets"):
         with _warm_start_display(configured) as report:

@@ -135,7 +135,9 @@ class Trainer:
         tensors = dict(self.module.named_parameters()) | dict(self.module.named_buffers())
         self.tensors = [tensors[slot.name] for slot in layout.slots]
         carried = {slot.name for slot in layout.slots}
-        self._kept = [(t, t.clone()) for name, t in module.named_buffers() if name not in carried]
+        self._first_buffers = [
+            (t, t.clone()) for name, t in module.named_buffers() if name not in carried
+        ]
         self._smallest_batch = smallest_batch(module)
 
     def load(self, params: Float[Tensor, " dim"]) -> None:
@@ -145,7 +147,7 @@ class Trainer:
         what another one left.
         """
         with torch.no_grad():
-            for buffer, first in self._kept:
+            for buffer, first in self._first_buffers:
                 buffer.copy_(first)
             for tensor, view in zip(self.tensors, self._views(params), strict=True):
                 tensor.copy_(view)

@@ -34,7 +34,7 @@ def one_writer(folder: Path) -> Iterator[None]:
         yield
 
 
-def take_up(folder: Path, like: RunState, fingerprint: Fingerprint) -> RunState:
+def stored_or_new(folder: Path, like: RunState, fingerprint: Fingerprint) -> RunState:
     """Return the state that is there, or ``like`` where there is none; fit the trail to it.
 
     The state of another run is refused before anything is written.
@@ -45,7 +45,7 @@ def take_up(folder: Path, like: RunState, fingerprint: Fingerprint) -> RunState:
     return state
 
 
-def keep_round(
+def store_round(
     folder: Path, state: RunState, fingerprint: Fingerprint, line: dict[str, Any]
 ) -> None:
     """Write the trail, then the state: a round is done when its state is there."""

@@ -21,7 +21,7 @@ from datadefense.core.run_state import RunState
 from datadefense.core.server import Server
 from datadefense.core.settings import check_choice, check_int
 from datadefense.flower.arrays import make_record, read_record
-from datadefense.flower.folder import take_up
+from datadefense.flower.folder import stored_or_new
 from datadefense.flower.needs import check_strategy
 from datadefense.flower.nodes import logger
 from datadefense.kernels.spill import Spill
@@ -98,7 +98,7 @@ def open_session(settings: SessionSettings, arrays: ArrayRecord, run: str) -> Se
     state = RunState(params, settings.defense.init(server, params), 0, seed)
     fingerprint = Fingerprint.of(settings.defense, layout, run)
     if settings.folder is not None:
-        state = take_up(settings.folder, state, fingerprint)
+        state = stored_or_new(settings.folder, state, fingerprint)
     if settings.seed is None:
         server = dataclasses.replace(server, seed=state.seed)
     gate = Gate(

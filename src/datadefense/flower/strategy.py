@@ -23,8 +23,14 @@ from datadefense.core.settings import check_float, check_int
 from datadefense.defenses import create
 from datadefense.flower.audit import audit_line
 from datadefense.flower.cost import Cost
-from datadefense.flower.folder import keep_round, one_writer
-from datadefense.flower.nodes import Present, content_with, logger, wait_for_nodes, wanted_nodes
+from datadefense.flower.folder import one_writer, store_round
+from datadefense.flower.nodes import (
+    FixedNodesGrid,
+    logger,
+    wait_for_nodes,
+    wanted_nodes,
+    with_minima_at_most,
+)
 from datadefense.flower.post import Post
 from datadefense.flower.replies import addresses, by_node, submission_of
 from datadefense.flower.reported_metrics import ReportedMetrics
@@ -185,7 +191,7 @@ class DefendedStrategy(Strategy):
         """Choose nodes as the inner strategy does, among those that are there in time."""
         session = self._opened(arrays, grid)
         nodes = self._nodes(grid)
-        inner = content_with(self.inner, len(nodes))
+        inner = with_minima_at_most(self.inner, len(nodes))
         index = self._index(server_round)
         state, layout = session.state, session.gate.layout
         session.sent_params = model_to_send(
@@ -193,7 +199,7 @@ class DefendedStrategy(Strategy):
         )
         if session.sent_params is not state.params:
             arrays = session.record(session.sent_params)
-        messages = inner.configure_train(index, arrays, config, Present(grid, nodes))
+        messages = inner.configure_train(index, arrays, config, FixedNodesGrid(grid, nodes))
         session.sent = list(messages)
         return session.sent
 
@@ -233,9 +239,11 @@ class DefendedStrategy(Strategy):
         if getattr(self.inner, "fraction_evaluate", 1.0) == 0.0:
             return []
         nodes = sorted(grid.get_node_ids())
-        inner = content_with(self.inner, len(nodes))
+        inner = with_minima_at_most(self.inner, len(nodes))
         index = self._index(server_round)
-        messages = list(inner.configure_evaluate(index, arrays, config, Present(grid, nodes)))
+        messages = list(
+            inner.configure_evaluate(index, arrays, config, FixedNodesGrid(grid, nodes))
+        )
         if self._session is not None:
             self._session.evaluated = messages
         return messages
@@ -272,4 +280,4 @@ class DefendedStrategy(Strategy):
             except Exception:
                 logger.exception("round %d could not be told", session.state.round)
         if self.settings.folder is not None:
-            keep_round(self.settings.folder, session.state, session.fingerprint, line)
+            store_round(self.settings.folder, session.state, session.fingerprint, line)

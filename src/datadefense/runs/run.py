@@ -174,7 +174,7 @@ class Run:
         """Return what fedavg scores when nobody attacks: same rounds, same seed."""
         without_attack, cached = self.experiment.without_attack(), cached_floor(self.experiment)
         if not self.experiment.attacked:
-            return self._kept(cached, self.records)
+            return self._store_baseline(cached, self.records)
         if (baseline := read_floor(cached)) is not None:
             return baseline
         federation = dataclasses.replace(
@@ -189,9 +189,9 @@ class Run:
             rounds=without_attack.rounds,
             evaluate_every=without_attack.evaluation.evaluate_every,
         )
-        return self._kept(cached, [record for record, _ in rounds])
+        return self._store_baseline(cached, [record for record, _ in rounds])
 
-    def _kept(self, path: Path, records: list[RoundRecord]) -> Floor:
+    def _store_baseline(self, path: Path, records: list[RoundRecord]) -> Floor:
         """Return the baseline, measured in rounds without attack; store it if the disk lets us."""
         accuracies = [r.ma_percent for r in records if r.ma_percent is not None]
         floor = Floor(tail_mean(success_rates(records)), tail_mean(accuracies))
