@@ -277,9 +277,7 @@ def test_federations_that_cannot_be():
         SettingsError, match="clients_per_round must be in 1..clients, got 13 of 12"
     ):
         tiny_federation(clients_per_round=13)
-    with pytest.raises(
-        SettingsError, match="an attack needs data to train on, and that data an attack"
-    ):
+    with pytest.raises(SettingsError, match="attack and attacker_data must be given together"):
         tiny_federation(attacker_data=None)
     with pytest.raises(SettingsError, match="there is no attack"):
         tiny_federation(attack=None, attacker_data=None).participants(1)

@@ -1,4 +1,4 @@
-"""Constrain-and-scale: a loss that also wants to look inconspicuous, then a scaled update."""
+"""Constrain-and-scale: train to stay close to the global model, then scale the update."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,7 +14,7 @@ from datadefense.core.settings import check_float, setting
 
 @dataclass(frozen=True, slots=True)
 class ConstrainAndScale(ModelReplacement):
-    r"""A loss that also wants to stay close to the global model; scaled.
+    r"""Train to stay close to the global model too, then scale the update.
 
     Descend :math:`\alpha L_{class} + (1 - \alpha) \lVert \phi - \bar\phi \rVert^2`.
 

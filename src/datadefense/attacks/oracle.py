@@ -61,8 +61,12 @@ class Oracle(OwnTraining):
     largest scale this follows), with a backdoor as the direction and any rule that can be called.
     """
 
-    knowledge: Knowledge = setting("everything", "of the defense: nothing, rule or everything")
-    least_weight: float = setting(0.5, "weight that attackers want on average, in fair shares 1/n")
+    knowledge: Knowledge = setting(
+        "everything", "what it knows of the defense: nothing, rule or everything"
+    )
+    least_weight: float = setting(
+        0.5, "least mean weight that attackers accept, in fair shares 1/n"
+    )
     longest_step: float = setting(30.0, "most that the backdoor's direction is multiplied by")
 
     name: ClassVar[str] = "oracle"

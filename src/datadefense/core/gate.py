@@ -1,8 +1,8 @@
 """The gate: every update passes one admission check before any defense sees it.
 
-A client is an attacker. What it sends is a bag of numbers that may be misshapen, not finite,
-sent twice or sent by a stranger; whatever fails is turned away with a reason, and the round goes
-on with the rest. Nothing is ever unpickled: the gate takes tensors and arrays only.
+Any client may be an attacker. What it sends may have a wrong shape or values that are not finite,
+and it may come twice or from a stranger. Whatever fails is rejected with a reason, and the round
+goes on with the rest. Nothing is ever unpickled: the gate takes tensors and arrays only.
 """
 
 import logging

@@ -38,7 +38,7 @@ class Sgd:
     batch_size: int = setting(32, "examples a step")
     learning_rate: float = setting(0.01, "step size")
     momentum: float = setting(0.9, "share of the last step that is kept")
-    weight_decay: float = setting(0.0, "pull of the parameters towards zero")
+    weight_decay: float = setting(0.0, "weight decay")
     decay: float = setting(1.0, "factor on the step size from one round to the next")
 
     def __post_init__(self) -> None:

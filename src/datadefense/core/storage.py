@@ -189,8 +189,8 @@ def _check_owner(name: str, stored: str | None, fingerprint: Fingerprint) -> Non
     )
     if problem is not None:
         raise StateError(
-            f"{Path(name).absolute()} is no state of this run: {problem}. Go on as that run was "
-            "begun, or begin anew: choose another place for the state, or move this file away"
+            f"{Path(name).absolute()} is no state of this run: {problem}. Continue as that run was "
+            "started, or start anew: choose another place for the state, or move this file away"
         )
 
 

@@ -1,4 +1,4 @@
-"""Who holds what: the examples dealt out to the clients, at random, by class or by user.
+"""Partition: the examples divided among the clients, at random, by class or by user.
 
 Every function returns one index tensor a client, in ascending order; each example is in exactly
 one of them. All randomness comes from the generator that is passed.

@@ -1,4 +1,4 @@
-"""A server that has seen no poison: in its place, examples that it suggests to itself.
+"""Suggested poison: for a server that has seen none, examples made of its own clean ones.
 
 They are made of clean examples that the server has beyond its defense set: those of the warm start,
 which is its own model. With the image and text tasks these are the whole training part, so that

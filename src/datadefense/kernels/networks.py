@@ -3,7 +3,7 @@
 A network is a fixed list of comparators: (i, j) puts the smaller of rows i and j into row i and
 the larger into row j, in all columns together, with one ``minimum`` and one ``maximum``. Sorting a
 matrix's columns this way needs no index, no copy to another layout and no branch; for the few rows
-of a round it is several times faster than a sort or a median along the columns (``make trainer``).
+of a round it is several times faster than a sort or a median along the columns (``make bench``).
 
 Networks come from Batcher's merge exchange (Knuth, TAOCP 3, 5.2.2, Algorithm M), cut down to what
 the wanted ranks need. Columns are taken a chunk at a time, each by one thread (`workers`). The

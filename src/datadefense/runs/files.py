@@ -27,7 +27,7 @@ def hold(folder: Path) -> ExitStack:
         try:
             held.enter_context(locked(folder, wait=False))
         except (BlockingIOError, FileNotFoundError) as error:
-            raise FileError(f"another process is at the run in {folder}") from error
+            raise FileError(f"another process is working on the run in {folder}") from error
         return held.pop_all()
 
 

@@ -1,4 +1,4 @@
-"""The model that a run stands at: the parameters of its last checkpoint."""
+"""The latest model of a run: the parameters of its last checkpoint."""
 
 import json
 from pathlib import Path

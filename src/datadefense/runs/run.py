@@ -1,8 +1,8 @@
 """A run: an experiment carried out, with everything about it in one folder.
 
 ``config.toml`` is the experiment; ``rounds.jsonl`` has one line a round; the checkpoint holds all
-that is needed to go on to the very bits of a run that was never interrupted; ``gallery.json`` is
-what the defense set looks like, if the defense has an opinion of it; ``summary.json``,
+that is needed to end with the same bits as a run that was never interrupted; ``gallery.json`` is
+what the defense set looks like, if the defense scores its examples; ``summary.json``,
 ``floor.json`` and ``report.html`` are written at the end.
 """
 
@@ -171,7 +171,7 @@ class Run:
         return poisoned_ids(zip(defense_set.ids, defense_set.provenance, strict=True))
 
     def floor(self, pool: Workers) -> Floor:
-        """Return what fedavg scores when nobody attacks: same rounds, same seed."""
+        """Return what fedavg scores without attack: same rounds, same seed."""
         without_attack, cached = self.experiment.without_attack(), cached_floor(self.experiment)
         if not self.experiment.attacked:
             return self._store_baseline(cached, self.records)
@@ -198,7 +198,7 @@ class Run:
         try:
             write_floor(path, floor, self.experiment)
         except OSError as error:
-            logger.warning("the floor is not kept: %s", error)
+            logger.warning("the baseline is not stored: %s", error)
         return floor
 
 

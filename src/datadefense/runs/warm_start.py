@@ -54,7 +54,7 @@ def warm_start(
             path.parent.mkdir(parents=True, exist_ok=True)
             save_tensors(path, {"params": params}, {})
         except OSError as error:
-            logger.warning("the warm start is not kept: %s", error)
+            logger.warning("the warm start is not stored: %s", error)
         return params
 
 

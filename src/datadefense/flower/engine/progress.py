@@ -1,6 +1,6 @@
-"""Progress of a run on Flower: how its server tells a round in a log, and how that is found there.
+"""Progress of a run on Flower: the line that its server logs for a round, and how it is read back.
 
-Both ends are here. The log is Flower's and has other lines too, of which nodes have written some.
+The log is Flower's and has other lines too, of which nodes have written some.
 """
 
 import re
