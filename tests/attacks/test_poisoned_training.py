@@ -1,9 +1,7 @@
 """Poisoned training: each step of it is a method that an attack may override."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
-import pytest
 import torch
 from tests.attacks.situations import FEDERATION, context, trainer, update_of
 
@@ -68,23 +66,3 @@ def test_every_step_is_called_in_its_place():
     made = [("loss", False), ("before_step", False)]
     assert attack.called == [*made, *pass_, *pass_, ("finish", True)]
     assert bool((sent == 7.0).all())
-
-
-@dataclass(frozen=True)
-class Claims(PoisonedTraining):
-    says: Any = 20
-
-    def num_examples(self, data):
-        if isinstance(self.says, Exception):
-            raise self.says
-        return self.says
-
-
-@pytest.mark.parametrize(
-    ("says", "factor"),
-    [(20, 20.0), (400, 1.0), (0, 1.0), (-5, 1.0), (1e30, 1.0), ("many", 1.0), (OSError(), 1.0)],
-)
-def test_replacing_scales_by_the_claim_if_it_is_a_count(says, factor):
-    update = torch.ones_like(START)
-    scaled = Claims(says).replacing(update, FEDERATION.attacker_data, context())
-    assert torch.equal(scaled, factor * update)

@@ -1,17 +1,15 @@
 """Attacks by name: ours, those of other packages, and classes by their module."""
 
 from dataclasses import dataclass, fields
-from importlib.metadata import EntryPoint
 from typing import ClassVar
 
 import pytest
 import torch
+from tests.plugin_registry import is_configured_by, joins_by_entry_point
 
-from datadefense.attacks import ATTACKS, REGISTRY, Attack, Pgd, Sees, Threat
-from datadefense.core import registry
+from datadefense.attacks import ATTACKS, REGISTRY, Attack, Sees, Threat
 from datadefense.core.registry import about
 from datadefense.core.settings import SettingsError
-from datadefense.runs.configure import configure
 
 
 @dataclass(frozen=True)
@@ -30,28 +28,11 @@ OWN = f"{__name__}:Loud"
 
 
 def test_a_third_partys_attack_joins_by_entry_point(monkeypatch, datadefense_log):
-    entries = [
-        EntryPoint("loud", OWN, REGISTRY.group),
-        EntryPoint("pgd", OWN, REGISTRY.group),
-        EntryPoint("broken", "no.such.module:Thing", REGISTRY.group),
-    ]
-    monkeypatch.setattr(
-        registry, "entry_points", lambda group: entries if group == REGISTRY.group else []
-    )
-    assert REGISTRY.find("loud") is Loud
-    assert REGISTRY.find("pgd") is Pgd
-    assert list(REGISTRY) == [*ATTACKS, "loud"]
-    chosen = configure("digits-edge", "cpu", {"attack": "loud", "loudness": "2.5"})
-    assert chosen.attack == Loud(2.5)
-    assert chosen.name_of("attack") == "loud"
-    assert "the name 'pgd' is taken" in datadefense_log.text
-    assert "no.such.module:Thing: cannot be loaded" in datadefense_log.text
+    joins_by_entry_point(REGISTRY, Loud(2.5), "pgd", monkeypatch, datadefense_log)
 
 
 def test_an_attack_of_ones_own_is_named_by_its_module():
-    chosen = configure("digits-edge", "cpu", {"attack": OWN, "attack.loudness": "2.5"})
-    assert chosen.attack == Loud(2.5)
-    assert chosen.name_of("attack") == OWN
+    is_configured_by("attack", Loud(2.5), OWN, "attack.")
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def assert_one_line(ended, message):
         (["--set", "defense.norm=5"], "has no setting 'norm'"),
         (["--set", "clients"], "expected key=value, got 'clients'"),
         (["--set", "clients=few"], "federation.clients must be an integer, got 'few'"),
-        (["--set", "partition=user"], "nobody's name is in this copy of the data of digits-edge"),
+        (["--set", "partition=user"], "there are no users in this copy of the data of digits-edge"),
         (["--scale", "gpu"], "scale must be one of cpu, paper, got 'gpu'"),
         (["--out", "taken/run"], "taken"),
     ],
@@ -152,7 +152,7 @@ def test_tweets_that_nobody_signed(typed, tmp_path):
         ".",
         *(word for pair in settings for word in ("--set", pair)),
     )
-    assert_one_line(ended, "nobody's name is in this copy of the data of sentiment-yl")
+    assert_one_line(ended, "there are no users in this copy of the data of sentiment-yl")
 
 
 def params(folder):

@@ -86,7 +86,7 @@ def test_several_runs_at_once_in_one_folder(datadefense, quick, tmp_path):
     ended = [(running.communicate(timeout=120), running.returncode) for running in begun]
     assert sorted(code for _, code in ended) == [0, 2, 2], ended
     for (_, err), code in ended:
-        refused = "error: another process is at the run in a\n"
+        refused = "error: another process is working on the run in a\n"
         assert err == ("" if code == 0 else refused) or "holds a run already" in err
     (winner,) = (seed for seed, (_, code) in enumerate(ended, start=1) if code == 0)
     assert read_toml(tmp_path / "a" / "config.toml").seed == winner
@@ -99,7 +99,7 @@ def test_a_live_run_is_not_resumed_and_sigterm_ends_it_quietly(typed, long_run, 
     """The signal reaches the run alone, or its workers with it as from a service manager."""
     running, rounds = long_run("--workers", 2)
     refused = typed("resume", "a", "--workers", 0)
-    assert (refused.code, refused.err) == (2, "error: another process is at the run in a\n")
+    assert (refused.code, refused.err) == (2, "error: another process is working on the run in a\n")
     if group:
         os.killpg(running.pid, signal.SIGTERM)
     else:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from datadefense.core.foreign import message, plain_json, sanitize, shown, told
+from datadefense.core.foreign import error_text, message, plain_json, sanitize, shown
 
 
 class MuteError(Exception):
@@ -32,8 +32,8 @@ def test_what_foreign_values_look_like():
 
 
 def test_errors_are_told_whatever_they_say():
-    assert told(ValueError("a\x1b[2J\nb")) == "ValueError: a?[2J?b"
-    assert told(MuteError()) == "MuteError: MuteError"
+    assert error_text(ValueError("a\x1b[2J\nb")) == "ValueError: a?[2J?b"
+    assert error_text(MuteError()) == "MuteError: MuteError"
     assert message(OSError("lost")) == "lost"
     assert len(message(ValueError("x" * 10**6))) < 210
     assert sanitize("\u202etext\ud800") == "?text?"

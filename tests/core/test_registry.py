@@ -1,11 +1,10 @@
 """A registry of any kind of plug-in: names that lead to classes, and classes to their names."""
 
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
 
 import pytest
+from tests.plugin_registry import install as install_in
 
-from datadefense.core import registry
 from datadefense.core.registry import Registry, about
 from datadefense.core.settings import SettingsError, setting
 
@@ -51,10 +50,7 @@ def installed(monkeypatch):
     """Let packages name what they bring: pairs of a name and module:Class."""
 
     def install(*pairs):
-        entries = [EntryPoint(name, value, GROUP) for name, value in pairs]
-        monkeypatch.setattr(
-            registry, "entry_points", lambda group: entries if group == GROUP else []
-        )
+        install_in(monkeypatch, GROUP, *pairs)
 
     return install
 

@@ -266,7 +266,7 @@ def test_what_shapes_the_tasks_own_set_does_not_go_with_a_folder(pair):
     name, text = pair
     with pytest.raises(SettingsError) as caught:
         configured("own", **{f"server.{name}": text})
-    assert str(caught.value).startswith(f"server.{name} does not go with a defense set of one's")
+    assert str(caught.value).startswith(f"server.{name} cannot be set together with server.folder")
 
 
 def test_a_digest_needs_a_folder():

@@ -13,6 +13,7 @@ from datadefense.core.buffers import FreshStatisticsWarning, UnhandledBuffersErr
 from datadefense.core.local_training import Sgd, Trainer
 from datadefense.defenses import FlTrust
 from datadefense.flower import DefendedStrategy
+from datadefense.flower.session import open_session
 
 START = {name: value.numpy() for name, value in small_resnet().state_dict().items()}
 
@@ -99,12 +100,12 @@ def test_kept_statistics_are_those_that_nodes_are_sent():
         "fltrust", model=small_resnet(), clean=stripes(8, 1), buffers="keep"
     )
     moved = {**START, "bn1.running_mean": START["bn1.running_mean"] + 3}
-    desk = strategy._open(record(moved), FakeGrid({}))
+    session = open_session(strategy.settings, record(moved), "")
     module = small_resnet()
     module.load_state_dict({name: torch.tensor(array) for name, array in moved.items()})
     images = stripes(8, 2).inputs
     expected = module.eval()(images)
-    torch.testing.assert_close(desk.server.predict(desk.kept.params, images), expected)
+    torch.testing.assert_close(session.server.predict(session.state.params, images), expected)
 
 
 def test_refused_before_the_first_round():

@@ -27,7 +27,7 @@ def test_another_defense_does_not_get_the_first_ones_model(tmp_path):
     said = str(refused.value)
     assert f"{tmp_path / STATE} is no state of this run" in said
     assert "its defense is 'multi-krum', this one's 'median'" in said
-    assert "begin anew: choose another place for the state" in said
+    assert "start anew: choose another place for the state" in said
     assert contents(tmp_path) == before
     started(HONEST, "multi-krum", rounds=4, folder=tmp_path)
     assert rounds(tmp_path) == [1, 2, 3, 4]

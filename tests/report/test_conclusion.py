@@ -46,13 +46,13 @@ def test_what_became_of_the_backdoor(changes, found, words):
 
 def test_the_floor_is_named():
     assert "80.0 % of unseen poisoned" in verdict(figures())
-    assert "against 1.0 % when nobody attacks" in verdict(figures())
+    assert "against 1.0 % without attack" in verdict(figures())
 
 
 @pytest.mark.parametrize(
     ("calm", "words"),
     [
-        (None, "The accuracy on the main task is 91.5 %."),
+        (None, "Clean accuracy is 91.5 %."),
         (91.7, "about the same as the 91.7 %"),
         (95.0, "3.5 points less than the 95.0 %"),
         (90.0, "1.5 points more than the 90.0 %"),

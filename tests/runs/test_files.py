@@ -27,7 +27,7 @@ TINY = Experiment(
     defense=SparseFed(),
     federation=FederationSettings(clients=12, clients_per_round=5, rounds=12),
 )
-HELD = "another process is at the run in"
+HELD = "another process is working on the run in"
 
 
 def content(folder):

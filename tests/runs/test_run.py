@@ -316,11 +316,11 @@ def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path, monkeypatch, d
     (tmp_path / "cache").write_text("not a folder")
     monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path / "cache"))
     run = start(configure("digits-edge", "cpu", QUICK), tmp_path / "run")
-    assert "the warm start is not kept: " in datadefense_log.text
+    assert "the warm start is not stored: " in datadefense_log.text
     with Pool(run.federation) as pool:
         assert len(list(run.rounds(pool))) == 3
         run.finish(pool)
-    assert "the floor is not kept: " in datadefense_log.text
+    assert "the baseline is not stored: " in datadefense_log.text
     assert (tmp_path / "run" / "summary.json").is_file()
 
 

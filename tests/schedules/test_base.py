@@ -91,6 +91,19 @@ def test_a_schedule_may_have_outsiders_and_malicious_clients():
     assert seen == set(range(4))
 
 
+@given(ROUNDS, st.integers(2, 12), SEEDS)
+def test_honest_clients_are_those_drawn_without_the_schedule(index, slots, seed):
+    for schedule in (
+        Never(),
+        FixedFrequency(period=2, attackers=2),
+        FixedPool(share=1 / 3),
+        Both(),
+    ):
+        people = participants(schedule, index, 15, slots, seed)
+        inside = {person.client_id for person in people if isinstance(person.client_id, int)}
+        assert inside == set(drawn(index, 15, slots - schedule.outsiders(index), seed))
+
+
 def test_more_outsiders_than_places_are_refused_with_the_numbers():
     with pytest.raises(SettingsError, match="outsiders must be <= .*, got 2 of 1 in round 3"):
         participants(Both(), 3, 10, 1, 0)

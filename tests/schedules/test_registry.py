@@ -1,16 +1,14 @@
 """Schedules by name: ours, those of other packages, and classes by their module."""
 
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
 from typing import ClassVar
 
 import pytest
+from tests.plugin_registry import is_configured_by, joins_by_entry_point
 
-from datadefense.core import registry
 from datadefense.core.registry import about
 from datadefense.core.settings import SettingsError
-from datadefense.runs.configure import configure
-from datadefense.schedules import REGISTRY, SCHEDULES, FixedPool, Schedule
+from datadefense.schedules import REGISTRY, SCHEDULES, Schedule
 
 
 @dataclass(frozen=True)
@@ -29,28 +27,11 @@ OWN = f"{__name__}:Primes"
 
 
 def test_a_third_partys_schedule_joins_by_entry_point(monkeypatch, datadefense_log):
-    entries = [
-        EntryPoint("primes", OWN, REGISTRY.group),
-        EntryPoint("fixed-pool", OWN, REGISTRY.group),
-        EntryPoint("broken", "no.such.module:Thing", REGISTRY.group),
-    ]
-    monkeypatch.setattr(
-        registry, "entry_points", lambda group: entries if group == REGISTRY.group else []
-    )
-    assert REGISTRY.find("primes") is Primes
-    assert REGISTRY.find("fixed-pool") is FixedPool
-    assert list(REGISTRY) == [*SCHEDULES, "primes"]
-    chosen = configure("digits-edge", "cpu", {"schedule": "primes", "most": "7"})
-    assert chosen.schedule == Primes(7)
-    assert chosen.name_of("schedule") == "primes"
-    assert "the name 'fixed-pool' is taken" in datadefense_log.text
-    assert "no.such.module:Thing: cannot be loaded" in datadefense_log.text
+    joins_by_entry_point(REGISTRY, Primes(7), "fixed-pool", monkeypatch, datadefense_log)
 
 
 def test_a_schedule_of_ones_own_is_named_by_its_module():
-    chosen = configure("digits-edge", "cpu", {"schedule": OWN, "schedule.most": "7"})
-    assert chosen.schedule == Primes(7)
-    assert chosen.name_of("schedule") == OWN
+    is_configured_by("schedule", Primes(7), OWN, "schedule.")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.attacks.remembering import Counting, Memory, Remembering, same
 from tests.runs.quick import quick
-from tests.simulation.test_rounds import play, without_times
+from tests.simulation.played import play, without_times
 from tests.simulation.tiny import tiny_federation
 
 from datadefense import Server, load_state, save_state

@@ -2,14 +2,13 @@
 
 import pytest
 import torch
-from tests.simulation.test_rounds import without_times
+from tests.simulation import played
+from tests.simulation.played import without_times
 from tests.small_resnet import resnet_federation, resnet_server
 
-from datadefense import DEFENSES, create
+from datadefense import DEFENSES
 from datadefense.core.buffers import FreshStatisticsWarning
 from datadefense.schedules import Never
-from datadefense.simulation.pool import Pool
-from datadefense.simulation.rounds import begin, simulate
 
 SLOW_STARTERS = {"ndc": 8, "weak-dp": 8, "sparsefed": 14, "fltrust": 8}
 """Rounds that rules need which bound a step: statistics have the longest way in the beginning."""
@@ -18,19 +17,8 @@ SEEDS = {"datadefense-paper": 1}
 
 
 def play(federation, name, rounds, workers=0, progress=None):
-    defense, server = create(name), resnet_server(federation, SEEDS.get(name, 0))
-    with Pool(federation, workers) as pool:
-        steps = list(
-            simulate(
-                federation,
-                defense,
-                server,
-                pool,
-                progress=progress or begin(federation, defense, server),
-                rounds=rounds,
-            )
-        )
-    return [record for record, _ in steps], steps[-1][1]
+    server = resnet_server(federation, SEEDS.get(name, 0))
+    return played.play(federation, name, rounds, workers, progress, server=server)
 
 
 @pytest.mark.parametrize("name", DEFENSES)

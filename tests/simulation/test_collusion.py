@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
+from tests.simulation import played
+from tests.simulation.played import without_times
 from tests.simulation.tiny import clouds, poisoned, tiny_federation
 from torch.nn.functional import cross_entropy
 
-from datadefense import DefenseSet, Server, create, load_state, save_state
+from datadefense import DefenseSet, Server, load_state, save_state
 from datadefense.attacks.base import Attack, AttackerData, Sees
 from datadefense.attacks.collusion import Plot
 from datadefense.attacks.oracle import LEVELS, Oracle
@@ -20,8 +22,7 @@ from datadefense.core.predictor import predictor
 from datadefense.core.settings import SettingsError
 from datadefense.defenses import DEFENSES, FedAvg
 from datadefense.schedules import FixedFrequency, FixedPool
-from datadefense.simulation.pool import Pool
-from datadefense.simulation.rounds import begin, simulate, stand_in_jobs, train_jobs
+from datadefense.simulation.rounds import stand_in_jobs, train_jobs
 
 CLEAN, POISON = clouds(40, 31), poisoned(15, 32)
 EVERYTHING = Sees.HONEST_UPDATES | Sees.RULE | Sees.SERVER
@@ -46,24 +47,7 @@ def server_of(federation):
 
 
 def play(federation, name="krum", rounds=3, workers=0, progress=None):
-    defense = create(name) if isinstance(name, str) else name
-    server = server_of(federation)
-    with Pool(federation, workers) as pool:
-        steps = list(
-            simulate(
-                federation,
-                defense,
-                server,
-                pool,
-                progress=progress or begin(federation, defense, server),
-                rounds=rounds,
-            )
-        )
-    return [record for record, _ in steps], steps[-1][1]
-
-
-def without_times(records):
-    return [replace(record, seconds={}) for record in records]
+    return played.play(federation, name, rounds, workers, progress, server=server_of(federation))
 
 
 @pytest.mark.parametrize("knowledge", LEVELS)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+from tests.simulation.played import play, without_times
 from tests.simulation.tiny import tiny_federation
 
 from datadefense import Aggregate, Defense, Server, create, load_state, save_state
@@ -18,27 +19,6 @@ from datadefense.simulation import pool as pool_module
 from datadefense.simulation.pool import Pool, WorkerError
 from datadefense.simulation.rounds import begin, evaluate, simulate
 from datadefense.simulation.shards import Shards
-
-
-def play(federation, name="fedavg", rounds=4, workers=0, progress=None, **options):
-    defense, server = create(name) if isinstance(name, str) else name, Server()
-    with Pool(federation, workers) as pool:
-        steps = list(
-            simulate(
-                federation,
-                defense,
-                server,
-                pool,
-                progress=progress or begin(federation, defense, server),
-                rounds=rounds,
-                **options,
-            )
-        )
-    return [record for record, _ in steps], steps[-1][1]
-
-
-def without_times(records):
-    return [replace(record, seconds={}) for record in records]
 
 
 @pytest.mark.parametrize("name", ["fedavg", "sparsefed", "krum"])
@@ -247,7 +227,7 @@ def test_a_worker_that_dies_is_replaced(datadefense_log):
         for record, after in steps:
             progress = after
             if record.round < 3:
-                os.kill(pool._crew[record.round % 2].process.pid, signal.SIGKILL)
+                os.kill(pool._processes[record.round % 2].process.pid, signal.SIGKILL)
     assert torch.equal(progress.params, expected.params)
     assert "a worker died (exit code -9)" in datadefense_log.text
 
@@ -297,9 +277,7 @@ def test_federations_that_cannot_be():
         SettingsError, match="clients_per_round must be in 1..clients, got 13 of 12"
     ):
         tiny_federation(clients_per_round=13)
-    with pytest.raises(
-        SettingsError, match="an attack needs data to train on, and that data an attack"
-    ):
+    with pytest.raises(SettingsError, match="attack and attacker_data must be given together"):
         tiny_federation(attacker_data=None)
     with pytest.raises(SettingsError, match="there is no attack"):
         tiny_federation(attack=None, attacker_data=None).participants(1)

@@ -41,7 +41,7 @@ def cache(tmp_path_factory):
 def stored(tmp_path_factory):
     """A store that two processes have filled, and what was told meanwhile."""
     store, told = tmp_path_factory.mktemp("stored") / "runs.jsonl", []
-    run_missing([*RUNS, RUNS[0]], store, jobs=2, told=lambda *words: told.append(words))
+    run_missing([*RUNS, RUNS[0]], store, jobs=2, report=lambda *words: told.append(words))
     return store, told
 
 
@@ -68,7 +68,7 @@ def test_each_run_is_stored_once_and_told_once(stored):
 def test_what_is_stored_is_not_run_again(stored):
     store, _ = stored
     before = store.read_bytes()
-    results = run_missing(RUNS, store, told=lambda *words: pytest.fail("something was run"))
+    results = run_missing(RUNS, store, report=lambda *words: pytest.fail("something was run"))
     assert results == read_store(store)
     assert store.read_bytes() == before
 

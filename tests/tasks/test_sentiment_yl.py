@@ -76,7 +76,7 @@ def test_a_copy_without_users(unnamed):
     with pytest.raises(SettingsError) as caught:
         assemble(small(), unnamed)
     assert str(caught.value) == (
-        "partition must be iid or dirichlet: nobody's name is in this copy of the data of "
+        "partition must be iid or dirichlet: there are no users in this copy of the data of "
         "sentiment-yl"
     )
 

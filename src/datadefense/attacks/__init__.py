@@ -12,6 +12,7 @@ from datadefense.attacks.dba import Dba
 from datadefense.attacks.drip import Drip
 from datadefense.attacks.idle import Idle
 from datadefense.attacks.lie import Lie
+from datadefense.attacks.model_replacement import ModelReplacement
 from datadefense.attacks.neurotoxin import Neurotoxin
 from datadefense.attacks.oracle import Oracle
 from datadefense.attacks.pgd import Pgd, PgdReplacement
@@ -61,6 +62,7 @@ __all__ = [
     "Drip",
     "Idle",
     "Lie",
+    "ModelReplacement",
     "Neurotoxin",
     "Oracle",
     "OwnTraining",

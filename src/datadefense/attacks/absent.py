@@ -1,4 +1,4 @@
-"""Absent: send nothing that counts, so that what is left is what a perfect defense would leave."""
+"""Absent: attackers send nothing that counts, which is the best that a defense could achieve."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +13,7 @@ from datadefense.core.local_training import Trainer
 
 @dataclass(frozen=True, slots=True)
 class Absent(Attack):
-    """Send nothing that counts: what a perfect defense would leave.
+    """Send nothing that counts: the result that a perfect defense would have.
 
     Not an attack but a yardstick: averaging then has the honest clients of each round and nobody
     else, as if it had known the attackers. How much accuracy the attackers' places cost, whatever

@@ -27,14 +27,15 @@ def guess_on(trainer: Trainer, data: AttackerData) -> tuple[Examples, Examples]:
     if data.guess is None:
         raise SettingsError("an attacker who knows the defense needs a guess of the defense set")
     clean, poison = (
-        Examples(one.inputs.to(trainer.device), one.labels.to(trainer.device)) for one in data.guess
+        Examples(part.inputs.to(trainer.device), part.labels.to(trainer.device))
+        for part in data.guess
     )
     return clean, poison
 
 
 @dataclass(frozen=True, slots=True)
 class Adaptive(OwnTraining):
-    r"""Train to look honest on a guess of the server's data: as much backdoor as is let through.
+    r"""Train to look honest on a guess of the server's data, with as much backdoor as passes.
 
     .. math::
         L = L_{class} + w \left( \frac{[L_c(\phi) - L_c(\bar\phi)]_+}{L_c(\bar\phi) + 0.1}
@@ -48,7 +49,7 @@ class Adaptive(OwnTraining):
     """
 
     weight: float = setting(10.0, "weight w of looking honest")
-    tolerance: float = setting(0.2, "share tau of the poison's loss that it dares to take off")
+    tolerance: float = setting(0.2, "share tau of the poison's loss that it may remove")
     reach: float = setting(1.5, "radius of its ball, in honest updates")
     project_every: int = setting(10, "steps from one projection to the next")
 

@@ -1,21 +1,20 @@
-"""Constrain-and-scale: a loss that also wants to look inconspicuous, then a scaled update."""
+"""Constrain-and-scale: train to stay close to the global model, then scale the update."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from datadefense.attacks.base import AttackContext, AttackerData, Threat
-from datadefense.attacks.poisoned_training import OwnTraining
+from datadefense.attacks.model_replacement import ModelReplacement
 from datadefense.core.local_training import Loss, Trainer, plain_loss
 from datadefense.core.settings import check_float, setting
 
 
 @dataclass(frozen=True, slots=True)
-class ConstrainAndScale(OwnTraining):
-    r"""A loss that also wants to stay close to the global model; scaled.
+class ConstrainAndScale(ModelReplacement):
+    r"""Train to stay close to the global model too, then scale the update.
 
     Descend :math:`\alpha L_{class} + (1 - \alpha) \lVert \phi - \bar\phi \rVert^2`.
 
@@ -33,7 +32,7 @@ class ConstrainAndScale(OwnTraining):
     )
 
     def __post_init__(self) -> None:
-        OwnTraining.__post_init__(self)
+        ModelReplacement.__post_init__(self)
         check_float("alpha", self.alpha, above=0, maximum=1)
 
     def loss(self, trainer: Trainer, data: AttackerData, context: AttackContext) -> Loss:
@@ -47,13 +46,3 @@ class ConstrainAndScale(OwnTraining):
             return self.alpha * plain_loss(module, inputs, labels) + (1 - self.alpha) * moved
 
         return mixed
-
-    def finish(
-        self,
-        update: Float[Tensor, " dim"],
-        trainer: Trainer,
-        data: AttackerData,
-        context: AttackContext,
-    ) -> Float[Tensor, " dim"]:
-        """Return the scaled update."""
-        return self.replacing(update, data, context)

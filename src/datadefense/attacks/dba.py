@@ -3,18 +3,14 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jaxtyping import Float
-from torch import Tensor
-
 from datadefense.attacks.base import AttackContext, AttackerData, Threat
-from datadefense.attacks.poisoned_training import OwnTraining
+from datadefense.attacks.model_replacement import ModelReplacement
 from datadefense.core.examples import Examples
-from datadefense.core.local_training import Trainer
 from datadefense.core.settings import SettingsError
 
 
 @dataclass(frozen=True, slots=True)
-class Dba(OwnTraining):
+class Dba(ModelReplacement):
     """Each attacker stamps a part of the trigger; scaled.
 
     Train on poison with one part of the trigger; success is measured with the whole of it.
@@ -37,13 +33,3 @@ class Dba(OwnTraining):
             raise SettingsError("dba needs a trigger that comes in parts: a trigger task")
         part = (context.attacker[0] + context.index - 1) % len(data.parts)
         return data.clean.join(data.parts[part])
-
-    def finish(
-        self,
-        update: Float[Tensor, " dim"],
-        trainer: Trainer,
-        data: AttackerData,
-        context: AttackContext,
-    ) -> Float[Tensor, " dim"]:
-        """Return the scaled update."""
-        return self.replacing(update, data, context)

@@ -1,4 +1,4 @@
-"""Drip: patient attackers who know the defense, its promise to hold included."""
+"""Drip: attackers who know the defense, and stay within its limits in every round."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,7 +15,7 @@ from datadefense.core.settings import check_float, setting
 
 @dataclass(frozen=True, slots=True)
 class Drip(Adaptive):
-    r"""Patient: adaptive in every round, and within the hold if it is told the slack.
+    r"""Adaptive in every round, and within the hold's limit if it knows the slack.
 
     To the loss of `Adaptive` a third price is added,
 
@@ -27,10 +27,12 @@ class Drip(Adaptive):
     about 1 where all is learned; this one is a share of what may be known, so that a step beyond
     the limit costs as much as the classes could gain by it. Below the limit it is 0 and the
     attacker is `Adaptive`, as it is with a slack of 1. One that keeps its own model at the
-    hold's slack has next to no backdoor to give: the hold has then done its work unseen.
+    hold's slack has almost no backdoor to send: the hold has then worked without acting.
     """
 
-    slack: float = setting(1.0, "what it dares to know beyond the first model; 1: no limit")
+    slack: float = setting(
+        1.0, "poison's probability above the first model's, at most; 1: no limit"
+    )
 
     name: ClassVar[str] = "drip"
     threat: ClassVar[Threat] = Threat(

@@ -1,4 +1,4 @@
-"""Hardly move: no backdoor, but beside such clients the honest ones seem to go too far."""
+"""Idle: send almost no change, so that honest updates look too long beside it; no backdoor."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,7 +15,7 @@ from datadefense.core.settings import check_float, setting
 
 @dataclass(frozen=True, slots=True)
 class Idle(OwnTraining):
-    r"""Hardly move: no backdoor, but honest clients seem to go too far.
+    r"""Send almost no change: no backdoor, but honest updates look too long beside it.
 
     Train honestly and send :math:`s \cdot u`, a small share of the update.
 

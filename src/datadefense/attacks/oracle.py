@@ -61,8 +61,12 @@ class Oracle(OwnTraining):
     largest scale this follows), with a backdoor as the direction and any rule that can be called.
     """
 
-    knowledge: Knowledge = setting("everything", "of the defense: nothing, rule or everything")
-    least_weight: float = setting(0.5, "weight that attackers want on average, in fair shares 1/n")
+    knowledge: Knowledge = setting(
+        "everything", "what it knows of the defense: nothing, rule or everything"
+    )
+    least_weight: float = setting(
+        0.5, "least mean weight that attackers accept, in fair shares 1/n"
+    )
     longest_step: float = setting(30.0, "most that the backdoor's direction is multiplied by")
 
     name: ClassVar[str] = "oracle"
@@ -107,31 +111,31 @@ class Oracle(OwnTraining):
         elif bool(direction.any()):
             trial = true_trial(view) if sees_all else guessed_trial(view)
             if trial is not None:
-                ahead = partial(_ahead, trial, view.own_loss, middle, direction)
-                budget, step = self._search(cache(ahead), trial.round.num_clients)
+                forecast = partial(_look_ahead, trial, view.own_loss, middle, direction)
+                budget, step = self._search(cache(forecast), trial.round.num_clients)
         sent = (middle + step * direction).expand(len(trained), -1)
         return Plot(sent, {"evasion_budget": budget, "step": step})
 
-    def _search(self, ahead: Callable[[float], "Ahead"], clients: int) -> tuple[float, float]:
+    def _search(self, forecast: Callable[[float], "Forecast"], clients: int) -> tuple[float, float]:
         """Return the evasion budget, and the best step within it."""
         fair = self.least_weight / clients
 
         def survives(step: float) -> bool:
-            weight = ahead(step).weight
+            weight = forecast(step).weight
             return weight is not None and weight >= fair
 
         def loss(step: float) -> float:
-            return ahead(step).loss if step == 0 or survives(step) else math.inf
+            return forecast(step).loss if step == 0 or survives(step) else math.inf
 
-        if ahead(0.0).weight is None:
-            step = best_step(lambda step: ahead(step).loss, self.longest_step)
+        if forecast(0.0).weight is None:
+            step = best_step(lambda step: forecast(step).loss, self.longest_step)
             return step, step
         budget = largest_step(survives, self.longest_step)
         return budget, best_step(loss, budget) if budget else 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class Forecast:
     """What the rule would make of a step.
 
     Args:
@@ -143,20 +147,20 @@ class Ahead:
     loss: float
 
 
-def _ahead(
+def _look_ahead(
     trial: Trial,
     own_loss: Callable[[Params], float],
     middle: Params,
     direction: Params,
     step: float,
-) -> Ahead:
-    """Look ahead; where the rule has no answer, there is nothing to be had."""
+) -> Forecast:
+    """Return the forecast of a step; where the rule has no answer, the worst one."""
     result = trial.answer(middle + step * direction)
     if result is None:
-        return Ahead(-math.inf, math.inf)
+        return Forecast(-math.inf, math.inf)
     weights = result.weights
     weight = None if weights is None else float(weights[trial.attacks].to(torch.float64).mean())
-    return Ahead(weight, own_loss(result.params))
+    return Forecast(weight, own_loss(result.params))
 
 
 def mean(rows: Float[Tensor, "rows dim"]) -> Params:

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.attacks.base import AttackContext, AttackerData, Threat
+from datadefense.attacks.model_replacement import ModelReplacement
 from datadefense.attacks.poisoned_training import OwnTraining
 from datadefense.core.local_training import AfterStep, Trainer
 from datadefense.core.settings import check_float, check_int, setting
@@ -67,11 +68,10 @@ class Pgd(OwnTraining):
 
 
 @dataclass(frozen=True, slots=True)
-class PgdReplacement(OwnTraining):
+class PgdReplacement(ModelReplacement):
     r"""Train within a ball, then scale the update so that it replaces the model.
 
-    As `Pgd`, and then the update is multiplied by n / n_a, the examples of the round over the
-    attacker's, so that the plain average becomes the attacker's model.
+    As `Pgd`, and then as `ModelReplacement`.
 
     Reference: Wang et al., *Attack of the Tails*, NeurIPS 2020; Bagdasaryan et al., AISTATS 2020.
     """
@@ -84,7 +84,7 @@ class PgdReplacement(OwnTraining):
     threat: ClassVar[Threat] = Threat("the round's number of examples", 1, True, scales=True)
 
     def __post_init__(self) -> None:
-        OwnTraining.__post_init__(self)
+        ModelReplacement.__post_init__(self)
         check_float("replacement_radius", self.replacement_radius, minimum=0)
         check_ball(self.radius_decay, self.project_every)
 
@@ -94,16 +94,6 @@ class PgdReplacement(OwnTraining):
         """Return the projection onto the ball of this round."""
         radius = self.replacement_radius * self.radius_decay ** (context.index - 1)
         return projector(trainer, context.start, radius, self.project_every)
-
-    def finish(
-        self,
-        update: Float[Tensor, " dim"],
-        trainer: Trainer,
-        data: AttackerData,
-        context: AttackContext,
-    ) -> Float[Tensor, " dim"]:
-        """Return the scaled update."""
-        return self.replacing(update, data, context)
 
 
 def check_ball(decay: float, every: int) -> None:

@@ -1,4 +1,4 @@
-"""Poison that does not look like the attacker's: what a server has found before, not this."""
+"""Poison variants: the server's poison looks different from the attacker's."""
 
 import torch
 from jaxtyping import UInt8

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from datadefense.attacks.base import Attack, AttackContext, AttackerData, counted, seed_module
+from datadefense.attacks.base import Attack, AttackContext, AttackerData, seed_module
 from datadefense.core.examples import Examples
 from datadefense.core.local_training import AfterStep, Loss, Sgd, Trainer, plain_loss
 from datadefense.core.settings import check_float, check_int, setting
@@ -71,17 +71,6 @@ class PoisonedTraining(Attack):
         )
         update = trainer.write_update(context.start, torch.empty_like(context.start))
         return self.finish(update, trainer, data, context)
-
-    def replacing(
-        self, update: Float[Tensor, " dim"], data: AttackerData, context: AttackContext
-    ) -> Float[Tensor, " dim"]:
-        """Return the update scaled by n / n_a, so that the plain average becomes this model.
-
-        n are the examples of the round and n_a the attacker's; one whose claim is no count cannot
-        scale by it, and sends the update as it is.
-        """
-        own = counted(self.claim(data))
-        return update * (context.num_examples / own) if own else update
 
 
 @dataclass(frozen=True, slots=True)

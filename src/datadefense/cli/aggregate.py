@@ -139,8 +139,8 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
         "report": dict(result.report),
     }
     text = to_json(content, indent=2) + "\n"
-    kept = {key: model.tensors[key] for key in layout.kept}
-    new_model = kept | layout.unflatten(result.params)
+    not_aggregated = {key: model.tensors[key] for key in layout.kept}
+    new_model = not_aggregated | layout.unflatten(result.params)
     save_tensors(files.out, {key: new_model[key] for key in model.tensors}, model.metadata)
     if files.state is not None:
         save_state(files.state, result.state, fingerprint)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from datadefense.cli.options import Changes
+
 
 def aggregate(
     global_model: Annotated[
@@ -18,9 +20,7 @@ def aggregate(
         str, typer.Option(help="Name of a defense; see `datadefense list defenses`.")
     ],
     out: Annotated[Path, typer.Option(help="Where the new global model goes.")],
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting, key=value; may be repeated.")
-    ] = None,
+    set_: Changes = None,
     report: Annotated[Path | None, typer.Option(help="Where a JSON report goes.")] = None,
     state: Annotated[
         Path | None,
@@ -31,7 +31,7 @@ def aggregate(
         typer.Option(help="What the files hold: whole models, or updates (model less global)."),
     ] = "models",
     check_sends: Annotated[
-        bool, typer.Option(help="Refuse files that look like the other kind than --sends.")
+        bool, typer.Option(help="Refuse files that do not look like what --sends says.")
     ] = True,
     buffers: Annotated[
         str, typer.Option(help="BatchNorm statistics and the like: aggregate, keep or refuse.")
@@ -41,12 +41,15 @@ def aggregate(
         typer.Option(help="A tensor that is a buffer but is not named like BatchNorm's."),
     ] = None,
     num_examples: Annotated[
-        int | None, typer.Option(help="Count for files that name none (default: reject them).")
+        int | None,
+        typer.Option(help="Number of examples for files without one (default: reject them)."),
     ] = None,
     max_examples: Annotated[
-        int, typer.Option(help="Greatest count a client may claim.")
+        int, typer.Option(help="Largest number of examples that a client may claim.")
     ] = 1_000_000,
-    max_clients: Annotated[int, typer.Option(help="Most clients that a round takes.")] = 10_000,
+    max_clients: Annotated[
+        int, typer.Option(help="Largest number of clients in a round.")
+    ] = 10_000,
     round_index: Annotated[int, typer.Option("--round", help="Number of the round.")] = 1,
     seed: Annotated[
         int | None,

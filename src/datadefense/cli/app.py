@@ -1,4 +1,4 @@
-"""The map of commands. Heavy imports happen inside a command, so that --help is quick."""
+"""All commands. Heavy imports happen inside a command, so that --help is quick."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from datadefense.cli.aggregate_app import aggregate
 from datadefense.cli.defense_set_app import set_app
 from datadefense.cli.flower_app import flower_app
 from datadefense.cli.list_app import list_app
-from datadefense.cli.options import DataFolder
+from datadefense.cli.options import Changes, DataFolder, Device, WorkerCount
 from datadefense.cli.results_app import COMMANDS
 from datadefense.cli.too_little_memory import check_address_space
 from datadefense.cli.user_errors import user_error
@@ -57,13 +57,9 @@ def demo(
     defenses: Annotated[
         str, typer.Option(help="Names of the defenses, separated by commas.")
     ] = "fedavg,multi-krum,fltrust,datadefense",
-    seed: Annotated[int, typer.Option(help="Root of all randomness.")] = 0,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes that train clients (default: one a core).")
-    ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value of the configuration.")
-    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
+    workers: WorkerCount = None,
+    set_: Changes = None,
 ) -> None:
     """Attack a real federation and compare defenses: a table, a plot and a page."""
     _prepare(workers)
@@ -86,23 +82,21 @@ def run(
     ] = None,
     malicious: Annotated[
         float | None,
-        typer.Option(
-            help="Share of all clients that attacks whenever drawn (default: the task's)."
-        ),
+        typer.Option(help="Share of all clients that is malicious (default: the task's schedule)."),
     ] = None,
     rounds: Annotated[int | None, typer.Option(help="Rounds of the federation.")] = None,
     defense_set: Annotated[
         Path | None,
         typer.Option(help="Folder of the server's defense set (default: the task's own)."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Root of all randomness (default: 0).")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of all random numbers (default: 0).")
+    ] = None,
     scale: Annotated[
         str | None, typer.Option(help="cpu (reduced) or paper (default: cpu).")
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes that train clients (default: one a core).")
-    ] = None,
-    device: Annotated[str, typer.Option(help="Where clients train: cpu, cuda, ...")] = "cpu",
+    workers: WorkerCount = None,
+    device: Device = "cpu",
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="part.key=value; see `datadefense list settings`."),
@@ -112,7 +106,7 @@ def run(
     ] = None,
     log: Annotated[
         list[str] | None,
-        typer.Option(help="Also tell tensorboard, mlflow or wandb of every round."),
+        typer.Option(help="Also log every round to tensorboard, mlflow or wandb."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run (default: runs/...).")] = None,
     data: DataFolder = None,
@@ -124,11 +118,11 @@ def run(
         typer.Option(help="host:port of a running SuperLink (default: Flower simulates nodes)."),
     ] = None,
     root_certificates: Annotated[
-        Path | None, typer.Option(help="Certificate that the SuperLink is trusted by (TLS).")
+        Path | None, typer.Option(help="Root certificate of the SuperLink (TLS).")
     ] = None,
 ) -> None:
     """Run an attack against a defense and store what happened."""
-    from datadefense.cli.wanted import Wanted
+    from datadefense.cli.experiment_options import ExperimentOptions
     from datadefense.core.settings import SettingsError, check_choice, read_pairs
 
     check_choice("engine", engine, ("builtin", "flower"))
@@ -145,12 +139,12 @@ def run(
         if key in changes:
             raise SettingsError(f"{key} is given twice: as an option and by --set")
         changes[key] = text
-    wanted = Wanted(task, scale, changes, config)
+    options = ExperimentOptions(task, scale, changes, config)
     if engine == "flower":
         from datadefense.cli.run_flower import run_on_flower
 
         run_on_flower(
-            wanted,
+            options,
             out=out,
             data=data,
             workers=workers,
@@ -161,25 +155,21 @@ def run(
     _prepare(workers)
     from datadefense.cli.run import run_experiment
 
-    run_experiment(wanted, out=out, data=data, workers=workers, device=device, log=log or ())
+    run_experiment(options, out=out, data=data, workers=workers, device=device, log=log or ())
 
 
 @app.command()
 def resume(
     folder: Annotated[Path, typer.Argument(help="Folder of a run that was interrupted.")],
-    data: Annotated[
-        Path | None, typer.Option(help="Folder with data sets (default: DATADEFENSE_DATA).")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes that train clients (default: one a core).")
-    ] = None,
-    device: Annotated[str, typer.Option(help="Where clients train: cpu, cuda, ...")] = "cpu",
+    data: DataFolder = None,
+    workers: WorkerCount = None,
+    device: Device = "cpu",
     log: Annotated[
         list[str] | None,
-        typer.Option(help="Also tell tensorboard, mlflow or wandb of the rounds that are left."),
+        typer.Option(help="Also log the remaining rounds to tensorboard, mlflow or wandb."),
     ] = None,
 ) -> None:
-    """Go on with a run that was interrupted, to the very bits of one that was not."""
+    """Continue a run that was interrupted; the result is the same to the bit."""
     _prepare(workers)
     from datadefense.cli.run import resume_experiment
 
@@ -190,14 +180,10 @@ def resume(
 def warmup(
     task: Annotated[str, typer.Argument(help="Task whose first model is trained.")],
     scale: Annotated[str, typer.Option(help="cpu (reduced) or paper.")] = "cpu",
-    data: Annotated[
-        Path | None, typer.Option(help="Folder with data sets (default: DATADEFENSE_DATA).")
-    ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value of the configuration.")
-    ] = None,
+    data: DataFolder = None,
+    set_: Changes = None,
 ) -> None:
-    """Train the model that a task's runs begin with, to its stated accuracy, and keep it."""
+    """Train and store the first model of a task (its warm start)."""
     from datadefense.cli.run import warm_up
     from datadefense.core.settings import read_pairs
 
@@ -218,7 +204,7 @@ def data_list(data: DataFolder = None) -> None:
 @data_app.command("check")
 def data_check(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Data sets (default: all there).")
+        list[str] | None, typer.Argument(help="Data sets (default: all in the folder).")
     ] = None,
     data: DataFolder = None,
 ) -> None:

@@ -66,7 +66,7 @@ def export_rounds(folder: Path, out: Path) -> None:
             writer.writeheader()
             writer.writerows(rows)
     elif out.suffix == ".jsonl":
-        out.write_text("".join(to_json(one) + "\n" for one in rows), encoding="utf-8")
+        out.write_text("".join(to_json(row) + "\n" for row in rows), encoding="utf-8")
     elif out.suffix == ".parquet":
         _write_parquet(rows, out)
     else:

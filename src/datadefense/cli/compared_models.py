@@ -44,7 +44,7 @@ class ModelPlaces:
         predict = predictor(module, layout)
 
         def of(params: Float[Tensor, " dim"]) -> Callable[[Tensor], Tensor]:
-            return lambda kept: predict(params, opened.data.as_input(kept))
+            return lambda stored: predict(params, opened.data.as_input(stored))
 
         return Models(of(suspect), of(trusted))
 

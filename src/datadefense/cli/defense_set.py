@@ -76,10 +76,10 @@ def _gamma(source: DefenseSetSource, inputs: Tensor, opened: Opened) -> Float[Te
     layout = Layout.of_module(module)
     start = first_model(opened)
     module.load_state_dict(layout.unflatten(start), strict=False)
-    owned = source.defense_set(inputs, lambda given: penultimate(module, given))
-    server = Server(predictor(module, layout), seed=opened.experiment.seed, defense_set=owned)
+    defense_set = source.defense_set(inputs, lambda given: penultimate(module, given))
+    server = Server(predictor(module, layout), seed=opened.experiment.seed, defense_set=defense_set)
     psi = DataDefenseLearned().init(server, start).psi
-    return gamma(psi, standardise(owned.features), owned.examples.labels)
+    return gamma(psi, standardise(defense_set.features), defense_set.examples.labels)
 
 
 def _print_classes(source: DefenseSetSource) -> None:

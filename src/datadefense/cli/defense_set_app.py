@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from datadefense.cli.options import DataFolder
+from datadefense.cli.options import Changes, DataFolder
 
 set_app = typer.Typer(
     help="Build, suggest, see, mark and check defense sets.", no_args_is_help=True
@@ -18,13 +18,12 @@ UsedIn = Annotated[
     str, typer.Option("--task", "--setup", help="Task in which the set is to be used.")
 ]
 ScaleName = Annotated[str, typer.Option("--scale", help="cpu (reduced) or paper.")]
-Seed = Annotated[int, typer.Option("--seed", help="Root of all randomness.")]
-Changes = Annotated[list[str] | None, typer.Option("--set", help="key=value of the configuration.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of all random numbers.")]
 
 
 @set_app.command("build")
 def set_build(
-    out: Annotated[Path, typer.Argument(help="Folder that is made.")],
+    out: Annotated[Path, typer.Argument(help="Folder to create.")],
     task: TaskName = None,
     size: Annotated[
         int | None, typer.Option(help="Examples (default: 500, or what the task has).")
@@ -41,7 +40,8 @@ def set_build(
         int | None, typer.Option(help="Examples of the data set beside them (default: 400).")
     ] = None,
     known_clean: Annotated[
-        int | None, typer.Option(help="Clean ones to mark (default: a fifth of the set).")
+        int | None,
+        typer.Option(help="Examples to mark as known clean (default: a fifth of the set)."),
     ] = None,
     data: DataFolder = None,
     scale: ScaleName = "cpu",
@@ -49,27 +49,29 @@ def set_build(
     set_: Changes = None,
 ) -> None:
     """Make a defense set from a task, or from a data set and suspect images."""
-    from datadefense.cli.defense_set_build import Wanted, build
+    from datadefense.cli.defense_set_build import BuildOptions, build
     from datadefense.cli.opened_task import Chosen
 
-    wanted = Wanted(size, poison_share, known_clean, dataset, suspects, label, clean)
-    build(out, Chosen(task, scale, seed, tuple(set_ or ()), data), wanted)
+    options = BuildOptions(size, poison_share, known_clean, dataset, suspects, label, clean)
+    build(out, Chosen(task, scale, seed, tuple(set_ or ()), data), options)
 
 
 @set_app.command("suggest")
 def set_suggest(
-    out: Annotated[Path, typer.Argument(help="Folder that is made.")],
+    out: Annotated[Path, typer.Argument(help="Folder to create.")],
     task: UsedIn,
     method: Annotated[
         str, typer.Option(help="relabelled, triggers, disagreement or inversion.")
     ] = "relabelled",
     from_: Annotated[
         list[int] | None,
-        typer.Option("--from", help="Class that may be turned; may be repeated (default: all)."),
+        typer.Option(
+            "--from", help="Class that a backdoor may mislabel; may be repeated (default: all)."
+        ),
     ] = None,
     to: Annotated[
         list[int] | None,
-        typer.Option(help="What it may be turned into; may be repeated (default: each class)."),
+        typer.Option(help="Label that it may be given; may be repeated (default: each class)."),
     ] = None,
     suspect: Annotated[
         Path | None,
@@ -77,7 +79,7 @@ def set_suggest(
     ] = None,
     trusted: Annotated[
         Path | None,
-        typer.Option(help="Model that has none, likewise (default: the task's first model)."),
+        typer.Option(help="Model without backdoor, likewise (default: the task's first model)."),
     ] = None,
     sends: Annotated[
         str, typer.Option(help="What the suspect's file holds: models or updates (differences).")
@@ -87,14 +89,15 @@ def set_suggest(
         typer.Option(help="Inputs that the server has seen: images or a defense set's folder."),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(help="Steps of inversion's search, a class (default: 300).")
+        int | None, typer.Option(help="Search steps for each class, of inversion (default: 300).")
     ] = None,
     size: Annotated[
         int | None, typer.Option(help="Examples (default: 500, or what the task has).")
     ] = None,
     share: Annotated[float, typer.Option(help="Share of them that is suggested.")] = 0.2,
     known_clean: Annotated[
-        int | None, typer.Option(help="Clean ones to mark (default: a fifth of the set).")
+        int | None,
+        typer.Option(help="Examples to mark as known clean (default: a fifth of the set)."),
     ] = None,
     data: DataFolder = None,
     scale: ScaleName = "cpu",
@@ -103,10 +106,10 @@ def set_suggest(
 ) -> None:
     """Make a defense set when no poison was seen: from clean examples, a log or a suspect model."""
     from datadefense.cli.compared_models import ModelPlaces
-    from datadefense.cli.defense_set_suggest import Asked, suggest
+    from datadefense.cli.defense_set_suggest import SuggestOptions, suggest
     from datadefense.cli.opened_task import Chosen
 
-    asked = Asked(
+    options = SuggestOptions(
         method=method,
         sources=tuple(from_ or ()),
         targets=tuple(to or ()),
@@ -117,7 +120,7 @@ def set_suggest(
         inputs=inputs,
         steps=steps,
     )
-    suggest(out, Chosen(task, scale, seed, tuple(set_ or ()), data), asked)
+    suggest(out, Chosen(task, scale, seed, tuple(set_ or ()), data), options)
 
 
 @set_app.command("show")
@@ -132,7 +135,7 @@ def set_show(
     seed: Seed = 0,
     set_: Changes = None,
 ) -> None:
-    """Count examples and write a contact sheet; with --task, the strangest come first."""
+    """Count examples and write a contact sheet; with --task, the most suspect come first."""
     from datadefense.cli.defense_set import show
     from datadefense.cli.opened_task import Chosen
 
@@ -144,7 +147,7 @@ def set_mark(
     folder: SetFolder,
     ids: Annotated[list[str], typer.Argument(help="Examples.", metavar="ID...")],
     not_clean: Annotated[
-        bool, typer.Option("--not-clean", help="Take the mark away instead.")
+        bool, typer.Option("--not-clean", help="Remove the mark instead.")
     ] = False,
     note: Annotated[str | None, typer.Option(help="What to write beside the mark.")] = None,
 ) -> None:
@@ -163,7 +166,7 @@ def set_check(
     seed: Seed = 0,
     set_: Changes = None,
 ) -> None:
-    """Look for doubles, wrong labels, too few marks and overlap with test data."""
+    """Look for duplicates, wrong labels, too few marks and overlap with test data."""
     from datadefense.cli.defense_set import check
     from datadefense.cli.opened_task import Chosen
 

@@ -42,9 +42,9 @@ def join(
 
 def fresh(examples: Examples, others: Sequence[Tensor], data: TaskData | None = None) -> Examples:
     """Return examples as a folder keeps them, each once, without those that ``others`` have."""
-    kept = examples.inputs if data is None else data.as_stored(examples.inputs)
-    rows = fresh_rows(kept, others)
-    return Examples(kept[rows], examples.labels[rows])
+    stored = examples.inputs if data is None else data.as_stored(examples.inputs)
+    rows = fresh_rows(stored, others)
+    return Examples(stored[rows], examples.labels[rows])
 
 
 def fresh_rows(inputs: Tensor, others: Sequence[Tensor]) -> Int64[Tensor, " rows"]:

@@ -20,7 +20,7 @@ from datadefense.defense_sets.suggestions.inversion import Search
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SuggestOptions:
     """What is to be suggested; None leaves it to us."""
 
     method: str
@@ -51,34 +51,36 @@ class Asked:
         return method
 
 
-def suggest(out: Path, chosen: Chosen, asked: Asked) -> None:
+def suggest(out: Path, chosen: Chosen, options: SuggestOptions) -> None:
     """Write a set of clean examples, some of them marked, and candidates, which are not."""
-    method = asked.check()
+    method = options.check()
     refuse_existing(out)
     opened = open_task(chosen)
     data, seed = opened.data, opened.experiment.seed
     labels = range(classes(data))
-    for name, given in (("from", asked.sources), ("to", asked.targets)):
-        for one in given:
-            check_float(name, one, minimum=0, maximum=labels[-1])
+    for name, given in (("from", options.sources), ("to", options.targets)):
+        for label in given:
+            check_float(name, label, minimum=0, maximum=labels[-1])
     held = list(held_out(data).values())
     clean = fresh(data.server_clean, held, data)
-    size = min(SIZE, int(len(clean) / (1 - asked.share))) if asked.size is None else asked.size
-    count = max(1, round(asked.share * size))
+    size = (
+        min(SIZE, int(len(clean) / (1 - options.share))) if options.size is None else options.size
+    )
+    count = max(1, round(options.share * size))
     check_float("size less its candidates", size - count, minimum=1, maximum=len(clean))
     spare = spare_examples(data, seed)
     made = method.run(
         SuggestionContext(
             opened=opened,
             spare=Examples(data.as_stored(spare.inputs), spare.labels),
-            sources=asked.sources or None,
-            targets=asked.targets or tuple(labels),
+            sources=options.sources or None,
+            targets=options.targets or tuple(labels),
             count=count,
-            at_most=asked.size is None,
-            places=asked.places,
-            inputs=asked.inputs,
-            draw=generator(seed, "suggested", asked.method),
-            search=Search() if asked.steps is None else Search(steps=asked.steps),
+            at_most=options.size is None,
+            places=options.places,
+            inputs=options.inputs,
+            draw=generator(seed, "suggested", options.method),
+            search=Search() if options.steps is None else Search(steps=options.steps),
         )
     )
     beside = clean.take(torch.arange(size - count))
@@ -89,12 +91,12 @@ def suggest(out: Path, chosen: Chosen, asked: Asked) -> None:
     source = join(
         beside,
         candidates,
-        tuple(f"suggested: {asked.method}, {made.origins[row]}" for row in rows.tolist()),
-        known=asked.known_clean,
+        tuple(f"suggested: {options.method}, {made.origins[row]}" for row in rows.tolist()),
+        known=options.known_clean,
         trusted=str(chosen.task),
         order=torch.arange(len(beside) + len(rows)),
     )
     write_defense_folder(source, out)
     counts = sorted(Counter(candidates.labels.tolist()).items())
     shown = ", ".join(f"{many} labelled {label}" for label, many in counts)
-    say(f"wrote {out}: {tally(source)}, {len(rows)} suggested by {asked.method} ({shown})")
+    say(f"wrote {out}: {tally(source)}, {len(rows)} suggested by {options.method} ({shown})")

@@ -19,15 +19,15 @@ from datadefense.runs.run import start
 from datadefense.runs.summary import Summary
 from datadefense.runs.tables import HEADINGS, Compared, cells, markdown
 
-LEFT_OUT = ("MA in peace %", "final ASR %")
+LEFT_OUT = ("MA without attack %", "final ASR %")
 """Headings that the page has and the terminal has no room for."""
 TITLE = "A strange 7 becomes a 1: a fifth of the clients has a few poisoned examples"
 ABOUT = (
     "A LeNet learns real MNIST digits from 50 clients, ten a round. Ten of the 50 are malicious, "
     "in the plainest way there is: a fifth of their examples are sevens from other writers (UCI "
-    "digits) that are labelled 1; they train as everybody does and scale nothing. MA: accuracy on "
-    "the main task. ASR: share of unseen strange sevens that are called 1. Floor: the same share "
-    "when nobody attacks. Means over the last 10 rounds, one seed."
+    "digits) that are labelled 1; they train as everybody does and scale nothing. MA: clean "
+    "accuracy. ASR: share of unseen strange sevens that are called 1. Floor: the same share "
+    "without attack. Means over the last 10 rounds, one seed."
 )
 ATTACK = {"attack": "data-poisoning", "malicious": "0.2"}
 """Who attacks in the demo, unless the caller says otherwise."""
@@ -43,23 +43,23 @@ def run_demo(
     changes = read_pairs(pairs)
     for key, option in (("defense", "--defenses"), ("seed", "--seed")):
         if key in changes:
-            raise SettingsError(f"the demo's {key} is an option: say {option}")
+            raise SettingsError(f"{key} cannot be set by --set in the demo: use {option}")
     wanted = [
         configure("digits-edge", "cpu", {**_attack(changes), "defense": name, "seed": str(seed)})
         for name in defenses
     ]
-    runs: list[Compared] = []
+    compared: list[Compared] = []
     for configured in wanted:
         name = configured.name_of("defense")
         console.print(name, style="bold", highlight=False)
         run = start(configured, folder / name)
         summary = see_through(run, workers, "cpu")
-        runs.append(Compared(summary, run.records))
-    console.print(_table([one.summary for one in runs]))
-    stored = [read_run(folder / one.summary.defense) for one in runs]
+        compared.append(Compared(summary, run.records))
+    console.print(_table([run.summary for run in compared]))
+    stored = [read_run(folder / run.summary.defense) for run in compared]
     write_page(folder / "index.html", stored, TITLE, ABOUT)
-    write_text(folder / "table.md", markdown(TITLE, ABOUT, runs))
-    draw_curves(runs, folder / "curves.png")
+    write_text(folder / "table.md", markdown(TITLE, ABOUT, compared))
+    draw_curves(compared, folder / "curves.png")
     console.print(
         f"wrote {folder / 'index.html'} and {folder / 'curves.png'}",
         highlight=False,

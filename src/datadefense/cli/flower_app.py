@@ -15,7 +15,7 @@ def flower() -> None:
 
 @flower_app.command("init")
 def flower_init(
-    folder: Annotated[Path, typer.Argument(help="Folder that is made, and named after.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to create; the app gets its name.")],
 ) -> None:
     """Write a Flower app whose server is defended, to run and to change."""
     from datadefense.cli.flower_init import write_app

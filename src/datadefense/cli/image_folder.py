@@ -1,4 +1,4 @@
-"""A folder of images, read in the form that others have."""
+"""A folder of images, read with the size and channels that a data set's images have."""
 
 from pathlib import Path
 

@@ -6,12 +6,12 @@ import typer
 
 from datadefense.cli.results_app import list_studies
 
-list_app = typer.Typer(help="Show what there is to choose from.")
+list_app = typer.Typer(help="List tasks, attacks, defenses, schedules, settings and studies.")
 
 
 @list_app.callback(invoke_without_command=True)
 def list_all(context: typer.Context) -> None:
-    """Show what there is to choose from."""
+    """List tasks, attacks, defenses, schedules, settings and studies."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -35,7 +35,7 @@ def list_attacks() -> None:
 
 @list_app.command("preaggregators")
 def list_preaggregators() -> None:
-    """Show what may stand before a defense: nnm+multi-krum."""
+    """Show the pre-aggregators, which come before a defense: nnm+multi-krum."""
     from datadefense.cli.listing import print_preaggregators
 
     print_preaggregators()
@@ -43,7 +43,7 @@ def list_preaggregators() -> None:
 
 @list_app.command("postaggregators")
 def list_postaggregators() -> None:
-    """Show what may stand behind a defense: multi-krum+fedadam."""
+    """Show the post-aggregators, which come after a defense: multi-krum+fedadam."""
     from datadefense.cli.listing import print_postaggregators
 
     print_postaggregators()

@@ -59,7 +59,9 @@ def reproduce_study(
     check_choice("scale", scale, ("cpu", "paper"))
     check_int("seeds", seeds, 1)
     console = plain_console()
-    chosen = [one for one in STUDIES.values() if name in (one.name, ALL) and _has_runs(one, scale)]
+    chosen = [
+        study for study in STUDIES.values() if name in (study.name, ALL) and _has_runs(study, scale)
+    ]
     if not chosen:
         raise SettingsError(f"{name} has no runs at {scale} scale")
     side_by_side = jobs if jobs is not None else os.cpu_count() or 1
@@ -68,18 +70,24 @@ def reproduce_study(
     begun = time.monotonic()
 
     def show(result: Result, done: int, total: int) -> None:
-        one = result.summary
+        summary = result.summary
         left = (time.monotonic() - begun) / done * (total - done)
         console.print(
-            f"{done}/{total}  {one.setup} {one.attack} {one.defense} seed {one.seed}: "
-            f"MA {one.ma_percent:.1f} %, ASR {one.asr_percent:.1f} %, "
-            f"excess {one.excess_asr_percent:.1f} %" + (f" ({_about(left)} left)" if left else ""),
+            f"{done}/{total}  {summary.setup} {summary.attack} {summary.defense} "
+            f"seed {summary.seed}: "
+            f"MA {summary.ma_percent:.1f} %, ASR {summary.asr_percent:.1f} %, "
+            f"excess {summary.excess_asr_percent:.1f} %"
+            + (f" ({_about(left)} left)" if left else ""),
             highlight=False,
             soft_wrap=True,
         )
 
     if run:
-        wanted = {one.key(): one for study in chosen for one in study.wanted(scale, seeds, only)}
+        wanted = {
+            experiment.key(): experiment
+            for study in chosen
+            for experiment in study.wanted(scale, seeds, only)
+        }
         if not wanted:
             raise SettingsError(f"no point of {name} has {only!r} among its labels")
         curves = any(study.needs_curves for study in chosen)
@@ -92,7 +100,7 @@ def reproduce_study(
                 soft_wrap=True,
             )
         results = run_missing(
-            missing.values(), store, data, jobs=side_by_side, told=show, curves=curves
+            missing.values(), store, data, jobs=side_by_side, report=show, curves=curves
         )
     else:
         results = read_store(store)

@@ -45,9 +45,9 @@ def reproduce(
         str, typer.Argument(help="Name of a study, or all; see `datadefense list studies`.")
     ],
     scale: Annotated[str, typer.Option(help="cpu (reduced) or paper.")] = "cpu",
-    seeds: Annotated[int, typer.Option(help="Seeds of each point, from 0 on.")] = 1,
+    seeds: Annotated[int, typer.Option(help="Number of seeds for each point: 0, 1, ...")] = 1,
     jobs: Annotated[
-        int | None, typer.Option(help="Runs side by side, one thread each (default: one a core).")
+        int | None, typer.Option(help="Runs at a time, one thread each (default: one a core).")
     ] = None,
     only: Annotated[
         str, typer.Option(help="Labels that a point must have, separated by commas.")
@@ -87,4 +87,4 @@ def list_studies() -> None:
 
 
 COMMANDS = (report, compare, export, reproduce)
-"""In the order of the map."""
+"""In the order in which --help lists them."""

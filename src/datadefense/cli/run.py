@@ -13,9 +13,9 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from datadefense.cli.experiment_options import ExperimentOptions
 from datadefense.cli.plain_console import plain_console
 from datadefense.cli.trackers import check, tracked
-from datadefense.cli.wanted import Wanted
 from datadefense.cli.warnings_shown import warnings_shown
 from datadefense.core.settings import SettingsError, check_int
 from datadefense.data.cache import cache_folder
@@ -32,7 +32,7 @@ from datadefense.simulation.rounds import RoundRecord
 
 
 def run_experiment(
-    wanted: Wanted,
+    options: ExperimentOptions,
     *,
     out: Path | None,
     data: Path | None,
@@ -41,10 +41,8 @@ def run_experiment(
     log: Sequence[str] = (),
 ) -> None:
     """Begin a run and see it through; ``log`` names trackers that are told of every round."""
-    _check_means(workers, device)
-    check(log)
-    torch.set_num_threads(1)
-    configured = wanted.experiment()
+    _check_means(workers, device, log)
+    configured = options.experiment()
     folder = out or new_folder(configured)
     with warnings_shown("datadefense.runs", "datadefense.defense_sets"):
         with _warm_start_display(configured) as report:
@@ -68,9 +66,7 @@ def resume_experiment(
     log: Sequence[str] = (),
 ) -> None:
     """Pick a run up where its last checkpoint left it and see it through."""
-    _check_means(workers, device)
-    check(log)
-    torch.set_num_threads(1)
+    _check_means(workers, device, log)
     with warnings_shown("datadefense.runs", "datadefense.defense_sets"):
         run = resume(folder, data)
         with tracked(log, run.experiment, folder) as tell:
@@ -91,8 +87,9 @@ def warm_up(task: str, scale: str, changes: Mapping[str, str], data: Path | None
     )
 
 
-def _check_means(workers: int | None, device: str) -> None:
-    """Refuse what a run could not compute with, before it begins."""
+def _check_means(workers: int | None, device: str, log: Sequence[str]) -> None:
+    """Refuse what a run could not compute with or report to, before it begins; use one thread."""
+    torch.set_num_threads(1)
     if workers is not None:
         check_int("workers", workers, 0)
     try:
@@ -102,6 +99,7 @@ def _check_means(workers: int | None, device: str) -> None:
         raise SettingsError(
             f"device must be one that torch has here, got {device!r}: {reason}"
         ) from error
+    check(log)
 
 
 @contextmanager

@@ -5,9 +5,9 @@ import os
 from functools import partial
 from pathlib import Path
 
+from datadefense.cli.experiment_options import ExperimentOptions
 from datadefense.cli.plain_console import plain_console
 from datadefense.cli.run import new_folder, print_summary
-from datadefense.cli.wanted import Wanted
 from datadefense.core.json_file import built, read_json
 from datadefense.core.round_files import FileError
 from datadefense.core.settings import SettingsError
@@ -18,7 +18,7 @@ from datadefense.runs.summary import Summary
 
 
 def run_on_flower(
-    wanted: Wanted,
+    options: ExperimentOptions,
     *,
     out: Path | None,
     data: Path | None,
@@ -34,9 +34,9 @@ def run_on_flower(
             "pip install 'datadefense[flower-simulation]'"
         )
     from datadefense.flower.engine.launch import Deployment, run_app  # noqa: PLC0415 - an extra
-    from datadefense.flower.engine.progress import heard_round  # noqa: PLC0415 - an extra
+    from datadefense.flower.engine.progress import round_in_log_line  # noqa: PLC0415 - an extra
 
-    configured = pinned(wanted.experiment())
+    configured = pinned(options.experiment())
     configured.defense.check_clients(configured.federation.clients_per_round)
     folder = out or new_folder(configured)
     if (folder / CONFIG).exists():
@@ -46,8 +46,8 @@ def run_on_flower(
     processes = (os.cpu_count() or 1) if workers is None else workers
     console = plain_console()
     for line in run_app(configured, folder, place, workers=processes, deployment=deployment):
-        if (heard := heard_round(line)) is not None:
-            console.print(heard, highlight=False)
+        if (round_text := round_in_log_line(line)) is not None:
+            console.print(round_text, highlight=False)
     if (folder / SUMMARY).exists():
         summary = read_json(folder / SUMMARY, partial(built, Summary))
         print_summary(console, summary, folder)

@@ -123,14 +123,14 @@ def _by_patch(context: SuggestionContext) -> Candidates:
         invert(context.of_others(target), target, models, context.draw, context.search)
         for target in context.targets
     ]
-    scores = outliers([one.size for one in patches])
-    for one, score in zip(patches, scores, strict=True):
+    scores = outliers([patch.size for patch in patches])
+    for patch, score in zip(patches, scores, strict=True):
         say(
-            f"class {one.target}: a patch of {one.size:.0f} pixels turns {one.turned:.0%}, for the "
-            f"trusted model {one.turned_trusted:.0%}; outlier score {score:.1f}"
+            f"class {patch.target}: a patch of {patch.size:.0f} pixels turns {patch.turned:.0%}, "
+            f"for the trusted model {patch.turned_trusted:.0%}; outlier score {score:.1f}"
         )
-    found = {one.target: one for one in suspicious(patches)}
-    if max(scores[patches.index(one)] for one in found.values()) <= OUTLIER:
+    found = {patch.target: patch for patch in suspicious(patches)}
+    if max(scores[patches.index(patch)] for patch in found.values()) <= OUTLIER:
         say(
             f"warning: no outlier score is above {OUTLIER:g}, the smallest patch is taken: if it "
             "is no backdoor's, honest clients will be left out for learning it"
@@ -140,7 +140,7 @@ def _by_patch(context: SuggestionContext) -> Candidates:
     for target, patch in found.items():
         here = plain.examples.labels == target
         inputs[here] = patch.stamp(inputs[here])
-    origins = tuple(f"{one} with a patch" for one in plain.origins)
+    origins = tuple(f"{origin} with a patch" for origin in plain.origins)
     return Candidates(Examples(inputs, plain.examples.labels), origins)
 
 
@@ -153,21 +153,21 @@ def _by_word(context: SuggestionContext) -> Candidates:
     found = [
         invert_word(context.of_others(target), target, words, models) for target in context.targets
     ]
-    for one in found:
+    for word in found:
         say(
-            f"class {one.target}: {names[one.token - first]!r} turns {one.turned:.0%}, for the "
-            f"trusted model {one.turned_trusted:.0%}"
+            f"class {word.target}: {names[word.token - first]!r} turns {word.turned:.0%}, for the "
+            f"trusted model {word.turned_trusted:.0%}"
         )
-    best = max(found, key=lambda one: one.turned - one.turned_trusted)
+    best = max(found, key=lambda word: word.turned - word.turned_trusted)
     plain = context.turned_clean(relabelled, (best.target,))
     examples = replace(plain.examples, inputs=put_word(plain.examples.inputs, best.token))
-    origins = tuple(f"{one} with {names[best.token - first]!r}" for one in plain.origins)
+    origins = tuple(f"{origin} with {names[best.token - first]!r}" for origin in plain.origins)
     return Candidates(examples, origins)
 
 
 METHODS: Mapping[str, Method] = {
-    "relabelled": Method(lambda one: one.turned_clean(relabelled, one.targets)),
-    "triggers": Method(lambda one: one.turned_clean(triggers, one.targets)),
+    "relabelled": Method(lambda context: context.turned_clean(relabelled, context.targets)),
+    "triggers": Method(lambda context: context.turned_clean(triggers, context.targets)),
     "disagreement": Method(by_disagreement, models=True, inputs=True),
     "inversion": Method(by_inversion, models=True, search=True),
 }

@@ -1,4 +1,4 @@
-"""Too little memory: told apart from mistakes in the code, and said in one sentence."""
+"""Too little memory: recognised, and reported in one sentence instead of a traceback."""
 
 import resource
 

@@ -1,4 +1,4 @@
-"""Trackers: rounds as they come, for people who live in TensorBoard, MLflow or Weights & Biases."""
+"""Trackers: log every round to TensorBoard, MLflow or Weights & Biases."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager

@@ -1,1 +1,1 @@
-"""The ground of all: a round, its gate, a defense, its state, and the files they come in."""
+"""The core: a round, the gate, a defense, its state, and the files that hold them."""

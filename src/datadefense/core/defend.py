@@ -48,14 +48,16 @@ def defend(
     whatever the defense put there: what is not finite is None.
     """
     if admission.round is None:
-        return _held("no update was admitted", admission, global_params, state)
+        return _unchanged_model("no update was admitted", admission, global_params, state)
     result = defense.aggregate(state, admission.round, server)
     params = admission.layout.to_valid_params(result.params, global_params)
     if params is None:
-        return _held("the aggregate is not finite", admission, global_params, state)
+        return _unchanged_model("the aggregate is not finite", admission, global_params, state)
     detector = None if result.detector is None else plain_detector(result.detector)
     report = plain_json(result.report)
-    return _told(replace(result, params=params, report=report, detector=detector), admission)
+    return _with_outcomes(
+        replace(result, params=params, report=report, detector=detector), admission
+    )
 
 
 def model_to_send(
@@ -87,15 +89,17 @@ def model_to_send(
     return valid
 
 
-def _held(
+def _unchanged_model(
     why: str, admission: Admission, params: Float[Tensor, " dim"], state: StateT
 ) -> Defended[StateT]:
     clients = 0 if admission.round is None else admission.round.num_clients
     weights = params.new_zeros(clients)
-    return _told(Aggregate(params.clone(), state, weights, report={"held": why}), admission)
+    return _with_outcomes(
+        Aggregate(params.clone(), state, weights, report={"held": why}), admission
+    )
 
 
-def _told(result: Aggregate[StateT], admission: Admission) -> Defended[StateT]:
+def _with_outcomes(result: Aggregate[StateT], admission: Admission) -> Defended[StateT]:
     """Return a result with what became of each client."""
     return Defended(
         params=result.params,

@@ -40,6 +40,20 @@ class Promise(enum.Flag):
     """Weights may be negative: no good, but said."""
 
 
+MEAN = (
+    Promise.SYMMETRIC
+    | Promise.WEIGHTED
+    | Promise.SUMS_TO_ONE
+    | Promise.UNANIMOUS
+    | Promise.TRANSLATES
+)
+"""What a weighted mean of the updates promises."""
+BOUNDED_MEAN = MEAN | Promise.BOUNDED
+"""The same, where attackers' updates cannot carry the mean away."""
+CLIPPED_MEAN = BOUNDED_MEAN & ~Promise.SUMS_TO_ONE
+"""The same of updates that are shortened: their weights sum to less than 1."""
+
+
 class TooFewClientsError(InputError):
     """A round of this size cannot be defended by this rule; raised before a run, never in one."""
 

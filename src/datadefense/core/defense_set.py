@@ -57,7 +57,7 @@ class DefenseSet:
             )
         object.__setattr__(self, "features", self.features.to(torch.float32))
         if len(set(self.ids)) != len(self.ids):
-            twice = next(one for one in self.ids if self.ids.count(one) > 1)
+            twice = next(name for name in self.ids if self.ids.count(name) > 1)
             raise InputError(f"ids must differ, {twice!r} is there twice")
         if not bool(self.features.isfinite().all()):
             raise InputError("features must be finite")
@@ -77,12 +77,12 @@ class DefenseSet:
 
     def mark(self, ids: Iterable[str], clean: bool = True) -> "DefenseSet":
         """Return the set with these examples known to be clean, or no longer."""
-        places = {one: place for place, one in enumerate(self.ids)}
+        places = {name: place for place, name in enumerate(self.ids)}
         known = self.known_clean.clone()
-        for one in ids:
-            if one not in places:
-                raise InputError(f"no example is called {one!r}")
-            known[places[one]] = clean
+        for name in ids:
+            if name not in places:
+                raise InputError(f"no example is called {name!r}")
+            known[places[name]] = clean
         return replace(self, known_clean=known)
 
     def take(self, index: Tensor) -> "DefenseSet":
@@ -102,7 +102,7 @@ def content_ids(inputs: Inputs, labels: Int64[Tensor, " examples"]) -> tuple[str
     The same example has the same id everywhere. A spreadsheet takes 12e45 for a number and writes
     another one back; it leaves x12e45 alone.
     """
-    keys = (one.encode() if isinstance(one, str) else _content(one) for one in inputs)
+    keys = (given.encode() if isinstance(given, str) else _content(given) for given in inputs)
     seen: dict[str, int] = {}
     ids: list[str] = []
     for key, label in zip(keys, labels.tolist(), strict=True):

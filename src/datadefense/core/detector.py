@@ -29,7 +29,7 @@ class DetectorRecord:
     @classmethod
     def of(
         cls,
-        owned: DefenseSet,
+        defense_set: DefenseSet,
         suspicion: Float[Tensor, " examples"],
         marked: Bool[Tensor, " examples"],
     ) -> "DetectorRecord":
@@ -37,7 +37,8 @@ class DetectorRecord:
         numbers = [float(f"{value:.{DIGITS}g}") for value in suspicion.tolist()]
         places = marked.nonzero().flatten().tolist()
         return cls(
-            dict(zip(owned.ids, numbers, strict=True)), tuple(owned.ids[place] for place in places)
+            dict(zip(defense_set.ids, numbers, strict=True)),
+            tuple(defense_set.ids[place] for place in places),
         )
 
 
@@ -48,7 +49,7 @@ def plain_detector(record: DetectorRecord) -> DetectorRecord:
     DetectorRecord(suspicion={'x1': None, 'x2': 0.5}, marked=('x2',))
     """
     suspicion = {
-        str(one): None if value is None or not math.isfinite(value) else float(value)
-        for one, value in record.suspicion.items()
+        str(example_id): None if value is None or not math.isfinite(value) else float(value)
+        for example_id, value in record.suspicion.items()
     }
-    return DetectorRecord(suspicion, tuple(str(one) for one in record.marked))
+    return DetectorRecord(suspicion, tuple(str(example_id) for example_id in record.marked))

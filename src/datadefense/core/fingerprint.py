@@ -1,7 +1,7 @@
-"""A fingerprint: whose state a file holds, so that another run's state is refused and not taken up.
+"""A fingerprint: says which run a state file is of, so that another run's state is refused.
 
-Shapes agree more often than runs do: the state of ``median`` fits every model of the same size. So
-a state that a run goes on from carries the defense, its settings, the model's tensors, and the name
+Shapes do not tell runs apart: the state of ``median`` fits every model of the same size. So a state
+that a run continues from has the defense, its settings, the model's tensors, and the name
 of the run where there is one. Parameters are no part of it: an app that draws its first model anew
 each time it is started is still the same app.
 """

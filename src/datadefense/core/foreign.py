@@ -72,7 +72,7 @@ def message(error: BaseException) -> str:
     return sanitize(says) or kind(error)
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return the name of an error and what it says."""
     return f"{kind(error)}: {message(error)}"
 

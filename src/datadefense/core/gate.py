@@ -1,8 +1,8 @@
 """The gate: every update passes one admission check before any defense sees it.
 
-A client is an attacker. What it sends is a bag of numbers that may be misshapen, not finite,
-sent twice or sent by a stranger; whatever fails is turned away with a reason, and the round goes
-on with the rest. Nothing is ever unpickled: the gate takes tensors and arrays only.
+Any client may be an attacker. What it sends may have a wrong shape or values that are not finite,
+and it may come twice or from a stranger. Whatever fails is rejected with a reason, and the round
+goes on with the rest. Nothing is ever unpickled: the gate takes tensors and arrays only.
 """
 
 import logging
@@ -19,13 +19,13 @@ from torch import Tensor
 from datadefense.core.errors import InputError
 from datadefense.core.foreign import (
     LONGEST_ID,
+    error_text,
     kind,
     message,
     plain_id,
     plain_integer,
     sanitize,
     shown,
-    told,
 )
 from datadefense.core.predictor import Layout
 from datadefense.core.round import ClientId, Round
@@ -127,7 +127,7 @@ class Gate:
         if expected is None:
             submissions = list(submissions)
             expected = len(submissions)
-        spare = 1  # so that one too many is still told its own fault first
+        spare = 1  # so that one too many is still error_text its own fault first
         rows = Rows(expected + spare, self.layout.dim, self.layout.dtype, self.spill)
         counts: dict[ClientId, int] = {}
         rejected: list[Rejection] = []
@@ -229,7 +229,7 @@ class Gate:
             claim = self._claim(submission, admitted)
             return claim if isinstance(claim, str) else take() or claim
         except Exception as error:
-            return f"cannot be read: {told(error)}"
+            return f"cannot be read: {error_text(error)}"
 
     def _claim(self, submission: Submission, admitted: Collection[ClientId]) -> Claim | str:
         client_id = plain_id(submission.client_id)

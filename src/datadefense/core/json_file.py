@@ -96,7 +96,11 @@ def built(kind: type[T], values: Any) -> T:
 @cache
 def _fields(kind: type[Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the types of a class's fields, and which of them have no default."""
-    needed = [name for name, one in signature(kind).parameters.items() if one.default is one.empty]
+    needed = [
+        name
+        for name, parameter in signature(kind).parameters.items()
+        if parameter.default is parameter.empty
+    ]
     return get_type_hints(kind), needed
 
 

@@ -39,7 +39,7 @@ class Sgd:
     batch_size: int = setting(32, "examples a step")
     learning_rate: float = setting(0.01, "step size")
     momentum: float = setting(0.9, "share of the last step that is kept")
-    weight_decay: float = setting(0.0, "pull of the parameters towards zero")
+    weight_decay: float = setting(0.0, "weight decay")
     decay: float = setting(1.0, "factor on the step size from one round to the next")
 
     def __post_init__(self) -> None:
@@ -140,7 +140,9 @@ class Trainer:
         tensors = dict(self.module.named_parameters()) | dict(self.module.named_buffers())
         self.tensors = [tensors[slot.name] for slot in layout.slots]
         carried = {slot.name for slot in layout.slots}
-        self._kept = [(t, t.clone()) for name, t in module.named_buffers() if name not in carried]
+        self._first_buffers = [
+            (t, t.clone()) for name, t in module.named_buffers() if name not in carried
+        ]
         self._smallest_batch = smallest_batch(module)
 
     def load(self, params: Float[Tensor, " dim"]) -> None:
@@ -150,7 +152,7 @@ class Trainer:
         what another one left.
         """
         with torch.no_grad():
-            for buffer, first in self._kept:
+            for buffer, first in self._first_buffers:
                 buffer.copy_(first)
             for tensor, view in zip(self.tensors, self._views(params), strict=True):
                 tensor.copy_(view)
@@ -226,11 +228,11 @@ def _step(sgd: Sgd, parameters: list[Tensor], velocities: list[Tensor | None]) -
     PyTorch's compiler, which takes a second.
     """
     used = [row for row, parameter in enumerate(parameters) if parameter.grad is not None]
-    kept = [velocities[row] for row in used]
+    used_velocities = [velocities[row] for row in used]
     sgd_step(
         [parameters[row] for row in used],
         [gradient for parameter in parameters if (gradient := parameter.grad) is not None],
-        kept,
+        used_velocities,
         fused=True,
         weight_decay=sgd.weight_decay,
         momentum=sgd.momentum,
@@ -239,5 +241,5 @@ def _step(sgd: Sgd, parameters: list[Tensor], velocities: list[Tensor | None]) -
         nesterov=False,
         maximize=False,
     )
-    for row, velocity in zip(used, kept, strict=True):
+    for row, velocity in zip(used, used_velocities, strict=True):
         velocities[row] = velocity

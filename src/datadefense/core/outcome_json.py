@@ -68,4 +68,6 @@ def read_detector(values: Any) -> DetectorRecord:
 
 def _reason_json(reason: Reason) -> dict[str, Any]:
     facts = {"value": reason.value, "limit": reason.limit, "text": reason.text or None}
-    return {"code": reason.code} | {name: one for name, one in facts.items() if one is not None}
+    return {"code": reason.code} | {
+        name: value for name, value in facts.items() if value is not None
+    }

@@ -64,8 +64,10 @@ def outcomes_of(
     """
     admitted = () if round is None else _admitted(result, round)
     return admitted + tuple(
-        ClientOutcome(one.client_id, Verdict.REJECTED, reason=Reason(REJECTED, text=one.reason))
-        for one in rejected
+        ClientOutcome(
+            rejection.client_id, Verdict.REJECTED, reason=Reason(REJECTED, text=rejection.reason)
+        )
+        for rejection in rejected
     )
 
 
@@ -106,8 +108,8 @@ def _verdict(weight: float | None, reason: Reason | None) -> Verdict:
 
 
 def _finite(values: Mapping[str, float]) -> dict[str, float]:
-    kept = {name: short(value) for name, value in values.items()}
-    return {name: value for name, value in kept.items() if value is not None}
+    shortened = {name: short(value) for name, value in values.items()}
+    return {name: value for name, value in shortened.items() if value is not None}
 
 
 def _down_weighted(result: Aggregate[Any], round: Round) -> list[bool]:

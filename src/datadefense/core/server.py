@@ -1,4 +1,4 @@
-"""Server: the only door of a defense to a model, to data and to randomness.
+"""Server: the only way for a defense to reach a model, data and random numbers.
 
 A defense object holds numbers only, so it is its own record and cache key; what it may look at
 while it works is handed to it here.

@@ -123,8 +123,8 @@ def _tuple(kind: str, content: list[Any], place: Place, tensors: Mapping[str, Te
     likes = like if same else (None,) * len(content)
     hints = _field_hints(type(like)).values() if named else _item_hints(place.hint, len(content))
     items = [
-        decode(item, place.part(i, one, hint), tensors)
-        for i, (item, one, hint) in enumerate(zip(content, likes, hints, strict=True))
+        decode(item, place.part(i, like, hint), tensors)
+        for i, (item, like, hint) in enumerate(zip(content, likes, hints, strict=True))
     ]
     return type(like)(*items) if named else tuple(items)
 

@@ -20,7 +20,7 @@ from torch import Tensor
 from datadefense.core import tensor_file
 from datadefense.core.errors import DataDefenseError
 from datadefense.core.fingerprint import Fingerprint
-from datadefense.core.foreign import told
+from datadefense.core.foreign import error_text
 from datadefense.core.state_tree import Place, TreeError, decode, encode
 
 S = TypeVar("S")
@@ -146,7 +146,7 @@ def load_state(path: Path | str, like: S, fingerprint: Fingerprint | None = None
     try:
         content = tensor_file.read_content(path)
     except Exception as error:
-        raise StateError(f"{path} is not a readable state file: {told(error)}") from error
+        raise StateError(f"{path} is not a readable state file: {error_text(error)}") from error
     return state_of(content, like, str(path), fingerprint)
 
 
@@ -157,7 +157,7 @@ def state_of(
     try:
         file = tensor_file.parse(content)
     except Exception as error:
-        raise StateError(f"{name} is not a readable state file: {told(error)}") from error
+        raise StateError(f"{name} is not a readable state file: {error_text(error)}") from error
     kind = file.metadata.get("format")
     if kind not in (FORMAT, UNSEALED_FORMAT):
         raise StateError(f"{name} is not a state file of this version ({FORMAT})")
@@ -174,7 +174,7 @@ def state_of(
     except StateError:
         raise
     except Exception as error:
-        raise StateError(f"{name} is a broken state file: {told(error)}") from error
+        raise StateError(f"{name} is a broken state file: {error_text(error)}") from error
     if type(state) is not type(like):
         raise StateError(f"{name} does not hold a {type(like).__name__}")
     return state
@@ -189,8 +189,8 @@ def _check_owner(name: str, stored: str | None, fingerprint: Fingerprint) -> Non
     )
     if problem is not None:
         raise StateError(
-            f"{Path(name).absolute()} is no state of this run: {problem}. Go on as that run was "
-            "begun, or begin anew: choose another place for the state, or move this file away"
+            f"{Path(name).absolute()} is no state of this run: {problem}. Continue as that run was "
+            "started, or start anew: choose another place for the state, or move this file away"
         )
 
 

@@ -4,8 +4,8 @@ Reading: whoever may write the file may change it at any moment. So it is opened
 size through the open descriptor, and read up to that size and no further. It is read, not mapped:
 what happens to it later does not matter.
 
-Writing: the library orders a header's metadata by a hash table's whim, and some of its versions
-choose the file's mode. Here both are ours.
+Writing: the library orders a header's metadata by a hash table, differently from time to time, and
+some of its versions choose the file's mode. Here both are fixed.
 """
 
 import hashlib

@@ -162,8 +162,8 @@ def _checked(dataset: Dataset, files: Sequence[Path], data: Data) -> Data:
 
 def _without(data: Examples, other: Examples) -> Examples:
     known = {image.tobytes() for image in other.inputs.numpy()}
-    kept = [at for at, image in enumerate(data.inputs.numpy()) if image.tobytes() not in known]
-    return data.take(torch.tensor(kept, dtype=torch.int64))
+    new_rows = [at for at, image in enumerate(data.inputs.numpy()) if image.tobytes() not in known]
+    return data.take(torch.tensor(new_rows, dtype=torch.int64))
 
 
 def _count(dataset: Dataset, layout: FileLayout, _split: Split, files: tuple[Path, ...]) -> int:

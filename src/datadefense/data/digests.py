@@ -1,4 +1,4 @@
-"""The digest of a data set: by it, a copy is known whatever format it came in."""
+"""The digest of a data set: the same for every copy, in whatever format it is stored."""
 
 import hashlib
 from collections.abc import Iterator

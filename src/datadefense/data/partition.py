@@ -1,4 +1,4 @@
-"""Who holds what: the examples dealt out to the clients, at random, by class or by user.
+"""Partition: the examples divided among the clients, at random, by class or by user.
 
 Every function returns one index tensor a client, in ascending order; each example is in exactly
 one of them. All randomness comes from the generator that is passed.
@@ -145,7 +145,7 @@ def _fill_up(
     missing = int(needs.sum())
     if missing == 0:
         return owner
-    gifts = _from_the_richest(held, missing)
+    gifts = _from_the_largest(held, missing)
     shuffled = torch.randperm(len(owner), generator=generator)
     grouped = shuffled[owner[shuffled].sort(stable=True).indices]
     place = torch.arange(len(owner)) - (held.cumsum(0) - held)[owner[grouped]]
@@ -157,7 +157,7 @@ def _fill_up(
     return filled
 
 
-def _from_the_richest(held: Int64[Tensor, " clients"], count: int) -> Int64[Tensor, " clients"]:
+def _from_the_largest(held: Int64[Tensor, " clients"], count: int) -> Int64[Tensor, " clients"]:
     """Return how many each gives if ``count`` are taken one by one from the richest (first)."""
     low, high = 0, int(held.max())
     while low < high:  # the lowest level to which all may be cut

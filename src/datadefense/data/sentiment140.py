@@ -69,8 +69,8 @@ def _without_neutral(
     known = torch.tensor([NEGATIVE, NEUTRAL, POSITIVE])
     if len(wrong := targets[~torch.isin(targets, known)]):
         raise DataError(f"{path}: a target is 0, 2 or 4, found {int(wrong[0])}")
-    kept = (targets != NEUTRAL).tolist()
-    if not all(kept):
-        texts = [text for text, keep in zip(texts, kept, strict=True) if keep]
-        users = users and [user for user, keep in zip(users, kept, strict=True) if keep]
+    has_sentiment = (targets != NEUTRAL).tolist()
+    if not all(has_sentiment):
+        texts = [text for text, keep in zip(texts, has_sentiment, strict=True) if keep]
+        users = users and [user for user, keep in zip(users, has_sentiment, strict=True) if keep]
     return texts, (targets[targets != NEUTRAL] == POSITIVE).long(), users

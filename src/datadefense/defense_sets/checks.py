@@ -24,13 +24,13 @@ def problems(
         data: what the task judges models by.
         task: the task's name.
     """
-    kept = data.as_stored(inputs)
-    errors, warnings = _doubles(source, kept)
+    stored = data.as_stored(inputs)
+    errors, warnings = _doubles(source, stored)
     errors += odd_labels(source, classes(data))
     for name, others in held_out(data).items():
-        errors += _shared(source, kept, others, f"in the {name} of {task}")
+        errors += _shared(source, stored, others, f"in the {name} of {task}")
     poison = data.as_stored(data.attacker.poison.inputs)
-    warnings += _shared(source, kept, poison, "the attacker's own poison")
+    warnings += _shared(source, stored, poison, "the attacker's own poison")
     return errors, [*warnings, *_doubts(source)]
 
 
@@ -56,19 +56,19 @@ def odd_labels(source: DefenseSetSource, classes: int) -> Iterator[str]:
             yield f"the label of {example_id!r} must be in 0..{classes - 1}, got {label}"
 
 
-def _shared(source: DefenseSetSource, kept: Tensor, others: Tensor, where: str) -> Iterator[str]:
+def _shared(source: DefenseSetSource, stored: Tensor, others: Tensor, where: str) -> Iterator[str]:
     """Yield how many examples are among others."""
-    if seen := rows_seen_in(kept, others).tolist():
+    if seen := rows_seen_in(stored, others).tolist():
         first = source.ids[seen[0]]
         yield f"{len(seen)} of {len(source)} examples are also {where}, the first is {first!r}"
 
 
-def _doubles(source: DefenseSetSource, kept: Tensor) -> tuple[list[str], list[str]]:
+def _doubles(source: DefenseSetSource, stored: Tensor) -> tuple[list[str], list[str]]:
     """Return examples that are there twice, and inputs that are there under two labels."""
     first: dict[bytes, int] = {}
     same: list[str] = []
     contradictory: list[str] = []
-    for row, key in enumerate(content_keys(kept)):
+    for row, key in enumerate(content_keys(stored)):
         other = first.setdefault(key, row)
         if other != row:
             pair = f"{source.ids[other]!r} and {source.ids[row]!r} are the same"

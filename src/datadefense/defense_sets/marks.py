@@ -44,7 +44,7 @@ def write_marks(
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(COLUMNS)
     known = ("yes" if is_clean else "no" for is_clean in known_clean.tolist())
-    rows.writerows(zip(map(_disarmed, ids), known, map(_disarmed, texts), strict=True))
+    rows.writerows(zip(map(_escaped, ids), known, map(_escaped, texts), strict=True))
     write_text(folder / MARKS, text.getvalue())
 
 
@@ -76,13 +76,13 @@ def _seen(note: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else " " for c in text).strip()
 
 
-def _disarmed(text: str) -> str:
+def _escaped(text: str) -> str:
     """Return a text that no spreadsheet takes for a formula."""
     return _FORMULA.sub(r"\1'\2", text)
 
 
-def _rearmed(text: str) -> str:
-    """Return the text that ``_disarmed`` was given."""
+def _unescaped(text: str) -> str:
+    """Return the text that ``_escaped`` was given."""
     return _FORMULA.sub(lambda found: found[1] + found[2][1:], text)
 
 
@@ -108,7 +108,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str, str, str]]:
                 )
             if any(cells):
                 named = dict(zip(names, [*cells, "", ""], strict=False))
-                example_id, note = _rearmed(named["id"]), _seen(_rearmed(_seen(named["note"])))
+                example_id, note = _unescaped(named["id"]), _seen(_unescaped(_seen(named["note"])))
                 yield rows.line_num, example_id, named["known_clean"], note
     except csv.Error as error:
         raise DataError(f"{path}, line {rows.line_num}: {one_line(error)}") from error

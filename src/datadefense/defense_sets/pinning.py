@@ -1,4 +1,4 @@
-"""A defense set of one's own in a run: a folder, known by its content, checked before it is used.
+"""A user's defense set in a run: a folder, identified by its content and checked before use.
 
 The content is a part of the experiment, as a digest: a run that is resumed has the set that it
 began with, or says that it has not.

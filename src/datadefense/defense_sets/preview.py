@@ -39,9 +39,9 @@ class Shown:
     text: str | None = None
 
 
-def gallery_of(owned: DefenseSet, vocabulary: Vocabulary | None = None) -> list[Shown]:
+def gallery_of(defense_set: DefenseSet, vocabulary: Vocabulary | None = None) -> list[Shown]:
     """Return every example of a defense set as it can be shown."""
-    inputs, count = owned.examples.inputs, len(owned)
+    inputs, count = defense_set.examples.inputs, len(defense_set)
     pictures: Sequence[str | None] = [None] * count
     texts: Sequence[str | None] = [None] * count
     if inputs.ndim == 4 and inputs.shape[1] in (1, 3):
@@ -51,10 +51,10 @@ def gallery_of(owned: DefenseSet, vocabulary: Vocabulary | None = None) -> list[
     return [
         Shown(*facts)
         for facts in zip(
-            owned.ids,
-            owned.examples.labels.tolist(),
-            owned.known_clean.tolist(),
-            owned.provenance,
+            defense_set.ids,
+            defense_set.examples.labels.tolist(),
+            defense_set.known_clean.tolist(),
+            defense_set.provenance,
             pictures,
             texts,
             strict=True,

@@ -1,4 +1,4 @@
-"""A server that has seen no poison: in its place, examples that it suggests to itself.
+"""Suggested poison: for a server that has seen none, examples made of its own clean ones.
 
 They are made of clean examples that the server has beyond its defense set: those of the warm start,
 which is its own model. With the image and text tasks these are the whole training part, so that
@@ -52,8 +52,8 @@ def with_suggested_poison(data: TaskData, view: str, seed: int) -> TaskData:
     chosen, draw = SUGGESTED[view], generator(seed, "suggested", view)
     spare = spare_examples(data, seed)
     sources = aim.sources if chosen.knows_sources else None
-    kept = Examples(data.as_stored(spare.inputs), spare.labels)
-    made = chosen.suggest(kept, sources, (aim.target,), count, draw).examples
+    stored = Examples(data.as_stored(spare.inputs), spare.labels)
+    made = chosen.suggest(stored, sources, (aim.target,), count, draw).examples
     inputs = data.as_input(made.inputs)
     return replace(data, server_poison=Examples(inputs, made.labels))
 

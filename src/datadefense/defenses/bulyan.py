@@ -57,9 +57,9 @@ def _not_chosen(scores: Float64[Tensor, " clients"], chosen: list[int]) -> list[
 
     Choices are made by scores among those left at the time, so the first need not be the worst.
     """
-    usual, kept = float(scores[chosen].median()), set(chosen)
+    usual, chosen_rows = float(scores[chosen].median()), set(chosen)
     return [
-        None if row in kept else Reason("repeated_krum", score, usual)
+        None if row in chosen_rows else Reason("repeated_krum", score, usual)
         for row, score in enumerate(scores.tolist())
     ]
 

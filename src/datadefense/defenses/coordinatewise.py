@@ -43,7 +43,9 @@ class TrimmedMean(Rule):
     Reference: Yin et al., *Byzantine-Robust Distributed Learning*, ICML 2018, definition 2.
     """
 
-    num_malicious: int = setting(1, "assumed number of attackers f: dropped at each end")
+    num_malicious: int = setting(
+        1, "assumed number of attackers f; f values are dropped at each end"
+    )
 
     name: ClassVar[str] = "trimmed-mean"
     promises: ClassVar[Promise] = (

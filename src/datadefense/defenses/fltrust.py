@@ -79,7 +79,9 @@ class FlTrust(Defense[None]):
         trust = cosines.clamp(min=0)
         total = float(trust.sum())
         evidence = {"cosine": cosines, "norm": lengths}
-        reasons = [None if one > 0 else Reason("cosine", one, 0.0) for one in cosines.tolist()]
+        reasons = [
+            None if cosine > 0 else Reason("cosine", cosine, 0.0) for cosine in cosines.tolist()
+        ]
         if not total > 0:
             return Aggregate(
                 round.global_params.clone(),

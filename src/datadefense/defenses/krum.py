@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from datadefense.core.defense import Combined, Promise, Rule, too_few
+from datadefense.core.defense import BOUNDED_MEAN, Combined, Promise, Rule, too_few
 from datadefense.core.reasons import Reason
 from datadefense.core.round import Round
 from datadefense.core.settings import check_choice, check_int, setting
@@ -34,9 +34,9 @@ def krum_scores(
 def not_chosen(scores: Float64[Tensor, " clients"], chosen: Sequence[int]) -> list[Reason | None]:
     """Return the reason of each client that was not chosen: its score beside the worst chosen."""
     worst = float(scores[list(chosen)].max())
-    kept = set(chosen)
+    chosen_rows = set(chosen)
     return [
-        None if row in kept else Reason("krum_score", score, worst)
+        None if row in chosen_rows else Reason("krum_score", score, worst)
         for row, score in enumerate(scores.tolist())
     ]
 
@@ -61,14 +61,7 @@ class Krum(Rule):
     num_malicious: int = setting(1, "assumed number of attackers f in a round")
 
     name: ClassVar[str] = "krum"
-    promises: ClassVar[Promise] = (
-        Promise.SYMMETRIC
-        | Promise.WEIGHTED
-        | Promise.SUMS_TO_ONE
-        | Promise.UNANIMOUS
-        | Promise.TRANSLATES
-        | Promise.BOUNDED
-    )
+    promises: ClassVar[Promise] = BOUNDED_MEAN
 
     def __post_init__(self) -> None:
         check_int("num_malicious", self.num_malicious, 0)
@@ -107,7 +100,7 @@ class MultiKrum(Rule):
     )
 
     name: ClassVar[str] = "multi-krum"
-    promises: ClassVar[Promise] = Krum.promises
+    promises: ClassVar[Promise] = BOUNDED_MEAN
 
     def __post_init__(self) -> None:
         check_int("num_malicious", self.num_malicious, 0)

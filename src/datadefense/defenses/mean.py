@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from datadefense.core.defense import Combined, Promise, Rule
+from datadefense.core.defense import MEAN, Combined, Promise, Rule
 from datadefense.core.round import Round
 
 
@@ -20,13 +20,7 @@ class FedAvg(Rule):
     """
 
     name: ClassVar[str] = "fedavg"
-    promises: ClassVar[Promise] = (
-        Promise.SYMMETRIC
-        | Promise.WEIGHTED
-        | Promise.SUMS_TO_ONE
-        | Promise.UNANIMOUS
-        | Promise.TRANSLATES
-    )
+    promises: ClassVar[Promise] = MEAN
 
     def combine(self, round: Round) -> Combined:
         """Weight each client by its share of the examples."""

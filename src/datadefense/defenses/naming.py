@@ -56,9 +56,9 @@ def create(name: str, settings: Mapping[str, object] | None = None) -> Defense[A
     divided = _divided(name, parts, dict(_flat(settings or {})))
     made = [(part.kind, build(part.cls, divided[part.name])) for part in parts]
     return Pipeline(
-        tuple(cast("PreAggregator[Any]", one) for kind, one in made if kind is BEFORE),
-        next(cast("Defense[Any]", one) for kind, one in made if kind is REGISTRY),
-        tuple(cast("PostAggregator[Any]", one) for kind, one in made if kind is AFTER),
+        tuple(cast("PreAggregator[Any]", plugin) for kind, plugin in made if kind is BEFORE),
+        next(cast("Defense[Any]", plugin) for kind, plugin in made if kind is REGISTRY),
+        tuple(cast("PostAggregator[Any]", plugin) for kind, plugin in made if kind is AFTER),
     )
 
 
@@ -121,7 +121,7 @@ def _named(part: str, name: str) -> _Named:
     for kind in KINDS:
         if part in (found := kind.available()):
             return _Named(part, found[part], kind)
-    known = [one for kind in KINDS for one in kind]
+    known = [plugin_name for kind in KINDS for plugin_name in kind]
     raise SettingsError(f"no part of {name!r} is called {part!r}{suggest(part, known)}")
 
 
@@ -156,7 +156,7 @@ def _flat(settings: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Yield settings with nested ones under ``part.setting``."""
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            yield from ((f"{key}.{inner}", one) for inner, one in value.items())
+            yield from ((f"{key}.{inner}", text) for inner, text in value.items())
         else:
             yield key, value
 
@@ -165,18 +165,24 @@ def _divided(
     name: str, parts: Sequence[_Named], settings: Mapping[str, object]
 ) -> dict[str, dict[str, object]]:
     """Return the settings of each part; one whose part cannot be told is an error."""
-    owned = {part.name: _settings(part.cls) for part in parts}
+    settings_of_part = {part.name: _settings(part.cls) for part in parts}
     divided: dict[str, dict[str, object]] = {part.name: {} for part in parts}
     for key, value in settings.items():
         part, dot, setting = key.rpartition(".")
-        owners = [part] if dot else [one for one, names in owned.items() if key in names]
-        if dot and part not in owned:
-            raise SettingsError(f"no part of {name!r} is called {part!r}{suggest(part, owned)}")
+        owners = (
+            [part] if dot else [owner for owner, names in settings_of_part.items() if key in names]
+        )
+        if dot and part not in settings_of_part:
+            raise SettingsError(
+                f"no part of {name!r} is called {part!r}{suggest(part, settings_of_part)}"
+            )
         if not owners:
-            known = [f"{one}.{field}" for one, names in owned.items() for field in names]
+            known = [
+                f"{owner}.{field}" for owner, names in settings_of_part.items() for field in names
+            ]
             raise SettingsError(f"{name!r} has no setting {key!r}{suggest(key, known)}")
         if len(owners) > 1:
-            wanted = " or ".join(f"{one}.{key}" for one in owners)
+            wanted = " or ".join(f"{owner}.{key}" for owner in owners)
             raise SettingsError(f"{key!r} is a setting of {' and '.join(owners)}: set {wanted}")
         if setting in divided[owners[0]]:
             raise SettingsError(f"{setting!r} of {owners[0]} is set twice")

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from datadefense.core.defense import Combined, Defense, Promise, Rule
+from datadefense.core.defense import CLIPPED_MEAN, Combined, Defense, Promise, Rule
 from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
@@ -66,13 +66,7 @@ class Ndc(Rule):
     norm_bound: float = setting(2.0, "greatest norm b that an update keeps")
 
     name: ClassVar[str] = "ndc"
-    promises: ClassVar[Promise] = (
-        Promise.SYMMETRIC
-        | Promise.WEIGHTED
-        | Promise.UNANIMOUS
-        | Promise.TRANSLATES
-        | Promise.BOUNDED
-    )
+    promises: ClassVar[Promise] = CLIPPED_MEAN
 
     def __post_init__(self) -> None:
         check_float("norm_bound", self.norm_bound, above=0)
@@ -93,9 +87,7 @@ class NdcAdaptive(Rule):
     """
 
     name: ClassVar[str] = "ndc-adaptive"
-    promises: ClassVar[Promise] = (
-        Promise.SYMMETRIC | Promise.WEIGHTED | Promise.UNANIMOUS | Promise.TRANSLATES
-    )
+    promises: ClassVar[Promise] = CLIPPED_MEAN & ~Promise.BOUNDED
 
     def combine(self, round: Round) -> Combined:
         """Weight the clipped updates by examples."""

@@ -104,8 +104,8 @@ class Pipeline(Defense[PipelineState]):
 
     def assumed_malicious(self) -> int:
         """Return how many attackers all parts bear: the least of their numbers."""
-        told = [part.assumed_malicious() for part in self.before]
-        return min([self.rule.assumed_malicious(), *(f for f in told if f is not None)])
+        assumed = [part.assumed_malicious() for part in self.before]
+        return min([self.rule.assumed_malicious(), *(f for f in assumed if f is not None)])
 
     def shortage(self, num_clients: int) -> str | None:
         """Say which part has too few rows; behind a part that makes fewer, of its rows."""
@@ -156,8 +156,8 @@ class Pipeline(Defense[PipelineState]):
 
     def _prepared(self, state: PipelineState, round: Round, server: Server) -> list[_Stage]:
         stages: list[_Stage] = []
-        for part, kept in zip(self.before, state.before, strict=True):
-            made = part.prepare(kept, round, server)
+        for part, part_state in zip(self.before, state.before, strict=True):
+            made = part.prepare(part_state, round, server)
             stages.append(_Stage(part, round, made))
             round = made.round
         return stages
@@ -172,8 +172,8 @@ class Pipeline(Defense[PipelineState]):
     ) -> Aggregate[PipelineState]:
         """Let the post-aggregators make a step of the result, unless the model stays."""
         if not self.after or torch.equal(result.params, round.global_params):
-            kept = PipelineState(before, result.state, state.after)
-            return replace(result, state=kept)
+            next_state = PipelineState(before, result.state, state.after)
+            return replace(result, state=next_state)
         update, weights = result.params - round.global_params, result.weights
         states: list[Any] = []
         report = dict(result.report)
@@ -234,8 +234,8 @@ def _rows_are_clients(stages: list[_Stage], num_clients: int) -> bool:
 
 
 def _of_those_before(evidence: Mapping[str, Tensor], stage: _Stage) -> dict[str, Tensor]:
-    told = {k: stage.made.figures_of_clients(v, stage.given) for k, v in evidence.items()}
-    return {key: values for key, values in told.items() if values is not None}
+    about_clients = {k: stage.made.figures_of_clients(v, stage.given) for k, v in evidence.items()}
+    return {key: values for key, values in about_clients.items() if values is not None}
 
 
 def _named(part: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import torch
 
-from datadefense.core.defense import Combined, Promise, Rule
+from datadefense.core.defense import BOUNDED_MEAN, Combined, Promise, Rule
 from datadefense.core.round import Round
 from datadefense.core.settings import check_float, check_int, setting
 from datadefense.defenses.weiszfeld import (
@@ -47,14 +47,7 @@ class Rfa(Rule):
     smoothing: float = setting(1e-6, "least distance nu that a weight is divided by")
 
     name: ClassVar[str] = "rfa"
-    promises: ClassVar[Promise] = (
-        Promise.SYMMETRIC
-        | Promise.WEIGHTED
-        | Promise.SUMS_TO_ONE
-        | Promise.UNANIMOUS
-        | Promise.TRANSLATES
-        | Promise.BOUNDED
-    )
+    promises: ClassVar[Promise] = BOUNDED_MEAN
 
     def __post_init__(self) -> None:
         check_int("max_iterations", self.max_iterations, 1)

@@ -31,7 +31,7 @@ def audit_line(index: int, result: Defended[Any], cost: Cost) -> dict[str, Any]:
         "report": result.report,
     }
     if (detector := result.detector) is not None:
-        marked = {one: detector.suspicion.get(one) for one in detector.marked}
+        marked = {example_id: detector.suspicion.get(example_id) for example_id in detector.marked}
         line["detector"] = {"examples": len(detector.suspicion), "marked": marked}
     if result.theta:
         line["theta"] = result.theta
@@ -74,8 +74,8 @@ def settle_trail(path: Path, last: int, *, begun: bool) -> None:
             last,
             aside.name,
         )
-    kept = [line for line, number in zip(lines, numbers, strict=True) if 0 < number <= last]
-    settled = b"".join(line + b"\n" for line in kept)
+    of_the_state = [line for line, number in zip(lines, numbers, strict=True) if 0 < number <= last]
+    settled = b"".join(line + b"\n" for line in of_the_state)
     if settled != content:
         write_atomically(path, lambda part: _put(part, settled))
 

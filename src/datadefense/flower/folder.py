@@ -34,20 +34,20 @@ def one_writer(folder: Path) -> Iterator[None]:
         yield
 
 
-def take_up(folder: Path, like: RunState, fingerprint: Fingerprint) -> RunState:
+def stored_or_new(folder: Path, like: RunState, fingerprint: Fingerprint) -> RunState:
     """Return the state that is there, or ``like`` where there is none; fit the trail to it.
 
     The state of another run is refused before anything is written.
     """
     begun = (folder / STATE).exists()
-    kept = load_state(folder / STATE, like, fingerprint) if begun else like
-    settle_trail(folder / TRAIL, kept.round, begun=begun)
-    return kept
+    state = load_state(folder / STATE, like, fingerprint) if begun else like
+    settle_trail(folder / TRAIL, state.round, begun=begun)
+    return state
 
 
-def keep_round(
-    folder: Path, kept: RunState, fingerprint: Fingerprint, line: dict[str, Any]
+def store_round(
+    folder: Path, state: RunState, fingerprint: Fingerprint, line: dict[str, Any]
 ) -> None:
     """Write the trail, then the state: a round is done when its state is there."""
     append_line(folder / TRAIL, line)
-    save_state(folder / STATE, kept, fingerprint)
+    save_state(folder / STATE, state, fingerprint)

@@ -11,7 +11,7 @@ from typing import Any
 
 from flwr.app import Message, MetricRecord, RecordDict
 
-from datadefense.core.foreign import plain_integer, told
+from datadefense.core.foreign import error_text, plain_integer
 from datadefense.flower.nodes import logger
 from datadefense.flower.replies import Reply, claimed_examples
 
@@ -35,7 +35,7 @@ def agreeing(messages: Sequence[Message], count_key: str, max_examples: int) -> 
     if not counted:
         return []
     usual = counted.most_common(1)[0][0]
-    return [one for one, form in zip(messages, forms, strict=True) if form == usual]
+    return [message for message, form in zip(messages, forms, strict=True) if form == usual]
 
 
 def _form(message: Message, count_key: str, max_examples: int) -> tuple[Any, ...] | None:
@@ -43,7 +43,7 @@ def _form(message: Message, count_key: str, max_examples: int) -> tuple[Any, ...
     try:
         return _names_and_sizes(message.content, count_key, max_examples)
     except Exception as error:
-        logger.warning("metrics of a node cannot be read: %s", told(error))
+        logger.warning("metrics of a node cannot be read: %s", error_text(error))
         return None
 
 
@@ -58,7 +58,7 @@ def _names_and_sizes(
     sizes: list[tuple[str, int]] = []
     for key, value in sorted(record.items()):
         values = value if isinstance(value, list) else [value]
-        if not all(math.isfinite(one) for one in values):
+        if not all(math.isfinite(number) for number in values):
             return None
         sizes.append((key, len(values) if isinstance(value, list) else -1))
     return name, tuple(sizes)
@@ -70,6 +70,6 @@ def averaged(what: str, average: Callable[[], Any]) -> MetricRecord | None:
         found = average()
         return None if found is None else MetricRecord(dict(found.items()))
     except Exception as error:
-        logger.warning("%s are not averaged: %s", what, told(error))
+        logger.warning("%s are not averaged: %s", what, error_text(error))
         logger.debug("the average of %s raised", what, exc_info=True)
         return None

@@ -38,7 +38,7 @@ def wait_for_nodes(grid: Grid, wanted: int, least: int, seconds: float) -> list[
     return nodes
 
 
-class Present(WrappedGrid):
+class FixedNodesGrid(WrappedGrid):
     """A grid on which the given nodes are connected, whatever happens meanwhile.
 
     Flower's strategies wait without a limit if a node leaves while they choose.
@@ -62,7 +62,7 @@ def wanted_nodes(strategy: Strategy) -> int:
     return max([1, *(int(getattr(strategy, name, 0)) for name in MINIMA)])
 
 
-def content_with(strategy: Strategy, nodes: int) -> Strategy:
+def with_minima_at_most(strategy: Strategy, nodes: int) -> Strategy:
     """Return a copy of a strategy that takes as many nodes as there are."""
     changed = copy.copy(strategy)
     for name in MINIMA:

@@ -12,7 +12,7 @@ from itertools import count
 import httpx
 from flwr.app import Error, Message
 
-from datadefense.core.foreign import told
+from datadefense.core.foreign import error_text
 from datadefense.flower.wrapped_grid import WrappedGrid
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 3.0
@@ -35,7 +35,9 @@ class Post(WrappedGrid):
         asked = list(messages)
         taken = set(self._grid.push_messages(asked))
         waiting = {
-            one.metadata.message_id: one for one in asked if one.metadata.message_id in taken
+            message.metadata.message_id: message
+            for message in asked
+            if message.metadata.message_id in taken
         }
         ends = None if timeout is None else time.monotonic() + timeout
         replies: list[Message] = []
@@ -67,4 +69,6 @@ class Post(WrappedGrid):
         except (httpx.HTTPError, OSError):
             raise
         except Exception as error:
-            return Message(Error(UNREADABLE, f"cannot be read: {told(error)}"), reply_to=message)
+            return Message(
+                Error(UNREADABLE, f"cannot be read: {error_text(error)}"), reply_to=message
+            )

@@ -1,4 +1,4 @@
-"""Prometheus: what each round of a deployment came to, for those who watch it on a dashboard.
+"""Prometheus: the figures of each round of a deployment, for a dashboard.
 
 >>> from datadefense.flower import DefendedStrategy
 >>> from datadefense.flower.prometheus import PrometheusMetrics

@@ -7,7 +7,7 @@ from typing import Any
 from flwr.app import Message, RecordDict
 
 from datadefense.core.errors import DataDefenseError
-from datadefense.core.foreign import plain_integer, shown, told
+from datadefense.core.foreign import error_text, plain_integer, shown
 from datadefense.core.gate import Submission
 from datadefense.flower.arrays import read_record
 
@@ -34,16 +34,16 @@ class Reply:
 
 def addresses(sent: Iterable[Message]) -> dict[str, int]:
     """Return which node each message went to, by the message's number."""
-    return {one.metadata.message_id: one.metadata.dst_node_id for one in sent}
+    return {message.metadata.message_id: message.metadata.dst_node_id for message in sent}
 
 
-def by_node(came: Iterable[Message], sent: Mapping[str, int]) -> list[Reply]:
+def by_node(messages: Iterable[Message], sent: Mapping[str, int]) -> list[Reply]:
     """Return the replies in the order of their nodes.
 
     ``sent`` tells whom each message went to: an error about a lost node names another sender.
     """
     replies: list[Reply] = []
-    for message in came:
+    for message in messages:
         node = sent.get(message.metadata.reply_to_message_id)
         claimed = message.metadata.src_node_id
         replies.append(Reply(claimed if node is None else node, message, node is not None))
@@ -65,7 +65,7 @@ def submission_of(reply: Reply, arrays_key: str, count_key: str) -> Submission:
     except ReplyError as error:
         return Submission(reply.node, error, None)
     except Exception as error:
-        return Submission(reply.node, ReplyError(told(error)), None)
+        return Submission(reply.node, ReplyError(error_text(error)), None)
 
 
 def _arrays(content: RecordDict, key: str) -> Any:

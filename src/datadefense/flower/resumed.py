@@ -1,4 +1,4 @@
-"""A run that is taken up again: whose it is, what it has behind it, and its rounds' own numbers."""
+"""Resumed runs: the name of the run, how many rounds are done, and the numbers of its rounds."""
 
 import dataclasses
 from pathlib import Path
@@ -32,8 +32,8 @@ def log_what_is_left(folder: Path | None, before: int, num_rounds: int) -> None:
     else:
         logger.warning(
             "nothing is left to do: %s has %d rounds, num_rounds is %d; no node is asked, and the "
-            "model is the one that is there. To train anew, choose another folder; to train on, "
-            "a larger num_rounds",
+            "model is the stored one. To start again, choose another folder; to continue, raise "
+            "num_rounds",
             place,
             before,
             num_rounds,
@@ -42,8 +42,8 @@ def log_what_is_left(folder: Path | None, before: int, num_rounds: int) -> None:
 
 def renumbered(result: Result, before: int) -> Result:
     """Return the result with the rounds' own numbers."""
-    for one in dataclasses.fields(result):
-        series = getattr(result, one.name)
+    for field in dataclasses.fields(result):
+        series = getattr(result, field.name)
         if isinstance(series, dict):
-            setattr(result, one.name, {index + before: value for index, value in series.items()})
+            setattr(result, field.name, {index + before: value for index, value in series.items()})
     return result

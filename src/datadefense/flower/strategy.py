@@ -1,61 +1,43 @@
 """A Flower strategy that lets a defense decide what the next model is."""
 
-import copy
-import dataclasses
-import secrets
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg, Result, Strategy
-from torch import Tensor, nn
+from torch import nn
 
 from datadefense.core.buffers import BufferPolicy
-from datadefense.core.defend import Defended, defend, model_to_send
+from datadefense.core.defend import defend, model_to_send
 from datadefense.core.defense import Defense
 from datadefense.core.defense_set import DefenseSet
 from datadefense.core.examples import Examples
-from datadefense.core.fingerprint import Fingerprint
-from datadefense.core.gate import Gate, Sends
-from datadefense.core.outcomes import Verdict
-from datadefense.core.predictor import Layout, predictor
-from datadefense.core.round import ClientId
+from datadefense.core.gate import Sends
 from datadefense.core.run_state import RunState
 from datadefense.core.sent_kind import wrong_kind
-from datadefense.core.server import Server
-from datadefense.core.settings import check_choice, check_float, check_int
+from datadefense.core.settings import check_float, check_int
 from datadefense.defenses import create
-from datadefense.flower.arrays import make_record, read_record
 from datadefense.flower.audit import audit_line
 from datadefense.flower.cost import Cost
-from datadefense.flower.folder import keep_round, one_writer, take_up
-from datadefense.flower.metrics import agreeing, averaged, first_contents
-from datadefense.flower.needs import check_strategy
-from datadefense.flower.nodes import Present, content_with, logger, wait_for_nodes, wanted_nodes
+from datadefense.flower.folder import one_writer, store_round
+from datadefense.flower.nodes import (
+    FixedNodesGrid,
+    logger,
+    wait_for_nodes,
+    wanted_nodes,
+    with_minima_at_most,
+)
 from datadefense.flower.post import Post
-from datadefense.flower.replies import Reply, addresses, by_node, submission_of
+from datadefense.flower.replies import addresses, by_node, submission_of
+from datadefense.flower.reported_metrics import ReportedMetrics
 from datadefense.flower.resumed import app_name, log_what_is_left, renumbered
+from datadefense.flower.session import Session, SessionSettings, open_session
 from datadefense.kernels.memory import peak_memory_mb
 from datadefense.kernels.spill import Spill
-
-
-@dataclass(slots=True, eq=False)
-class Desk:
-    """What the strategy works with in a run, made from the first model that is sent."""
-
-    gate: Gate
-    server: Server
-    buffers: dict[str, Tensor]
-    kept: RunState
-    fingerprint: Fingerprint
-    sent_params: Tensor
-    sent: list[Message]
-    evaluated: list[Message]
 
 
 class DefendedStrategy(Strategy):
@@ -112,25 +94,29 @@ class DefendedStrategy(Strategy):
     ) -> None:
         self.defense = create(defense) if isinstance(defense, str) else defense
         self.inner = FedAvg() if inner is None else inner
-        self.model, self.defense_set, self.clean = model, defense_set, clean
         if clean is None and defense_set is not None:
-            self.clean = defense_set.examples.take(defense_set.known_clean.nonzero().flatten())
-        check_strategy(self.defense, model, self.clean, defense_set)
-        self.seed, self.buffers, self.max_examples = seed, buffers, max_examples
-        self.sends = sends
-        check_choice("sends", sends, get_args(Sends))
-        self.min_nodes, self.wait_seconds = min_nodes, wait_seconds
+            clean = defense_set.examples.take(defense_set.known_clean.nonzero().flatten())
+        self.settings = SessionSettings(
+            defense=self.defense,
+            model=model,
+            defense_set=defense_set,
+            clean=clean,
+            seed=seed,
+            buffers=buffers,
+            sends=sends,
+            max_examples=max_examples,
+            folder=None if folder is None else Path(folder),
+            spill=spill,
+        )
         check_int("min_nodes", min_nodes, 1)
-        check_int("max_examples", max_examples, 1)
         check_float("wait_seconds", wait_seconds, minimum=0)
-        self.folder = None if folder is None else Path(folder)
-        self.run = run
-        self.tell, self.spill = tell, spill
+        self.min_nodes, self.wait_seconds = min_nodes, wait_seconds
+        self.run, self.tell = run, tell
         self.arrays_key = str(getattr(self.inner, "arrayrecord_key", "arrays"))
-        self.count_key = str(getattr(self.inner, "weighted_by_key", "num-examples"))
-        self._desk: Desk | None = None
+        count_key = str(getattr(self.inner, "weighted_by_key", "num-examples"))
+        self.metrics = ReportedMetrics(self.inner, count_key, max_examples)
+        self._session: Session | None = None
         self._held = ExitStack()
-        self._before = 0
 
     def summary(self) -> None:
         """Log which defense runs, then what the inner strategy has to say."""
@@ -164,7 +150,7 @@ class DefendedStrategy(Strategy):
 
     def close(self) -> None:
         """Let others have the folder. `start` does so by itself in the end."""
-        self._desk = None
+        self._session = None
         self._held.close()
 
     def _started(  # noqa: PLR0917 - the signature is Flower's
@@ -177,10 +163,10 @@ class DefendedStrategy(Strategy):
         evaluate_config: ConfigRecord | None,
         evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None,
     ) -> Result:
-        self._desk = self._open(initial_arrays, grid)
-        before = self._before
-        arrays = initial_arrays if before == 0 else self._record(self._desk, self._desk.kept.params)
-        log_what_is_left(self.folder, before, num_rounds)
+        session = self._opened(initial_arrays, grid)
+        before = session.rounds_before
+        arrays = initial_arrays if before == 0 else session.record(session.state.params)
+        log_what_is_left(self.settings.folder, before, num_rounds)
 
         def evaluate(index: int, current: ArrayRecord) -> MetricRecord | None:
             return None if evaluate_fn is None else evaluate_fn(index + before, current)
@@ -203,44 +189,48 @@ class DefendedStrategy(Strategy):
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Choose nodes as the inner strategy does, among those that are there in time."""
-        desk = self._desk or self._open(arrays, grid)
-        self._desk = desk
+        session = self._opened(arrays, grid)
         nodes = self._nodes(grid)
-        inner = content_with(self.inner, len(nodes))
-        index = server_round + self._before
-        kept, layout = desk.kept, desk.gate.layout
-        desk.sent_params = model_to_send(
-            self.defense, kept.state, kept.params, desk.server, index=index, layout=layout
+        inner = with_minima_at_most(self.inner, len(nodes))
+        index = self._index(server_round)
+        state, layout = session.state, session.gate.layout
+        session.sent_params = model_to_send(
+            self.defense, state.state, state.params, session.server, index=index, layout=layout
         )
-        if desk.sent_params is not kept.params:
-            arrays = self._record(desk, desk.sent_params)
-        messages = inner.configure_train(index, arrays, config, Present(grid, nodes))
-        desk.sent = list(messages)
-        return desk.sent
+        if session.sent_params is not state.params:
+            arrays = session.record(session.sent_params)
+        messages = inner.configure_train(index, arrays, config, FixedNodesGrid(grid, nodes))
+        session.sent = list(messages)
+        return session.sent
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """Let the gate and the defense make the next model of the replies."""
-        desk = self._desk
-        if desk is None:
+        session = self._session
+        if session is None:
             raise RuntimeError("aggregate_train was called before configure_train")
         began = time.perf_counter()
-        index = server_round + self._before
-        came = by_node(replies, addresses(desk.sent))
-        submissions = (submission_of(reply, self.arrays_key, self.count_key) for reply in came)
-        admission = desk.gate.admit(index, desk.sent_params, submissions, expected=len(desk.sent))
-        if index == 1 and (problem := wrong_kind(admission, self.sends)):
+        index = self._index(server_round)
+        received = by_node(replies, addresses(session.sent))
+        count_key = self.metrics.count_key
+        submissions = (submission_of(reply, self.arrays_key, count_key) for reply in received)
+        admission = session.gate.admit(
+            index, session.sent_params, submissions, expected=len(session.sent)
+        )
+        if index == 1 and (problem := wrong_kind(admission, self.settings.sends)):
             logger.warning("round 1: %s", problem)
-        result = defend(self.defense, desk.kept.state, admission, desk.kept.params, desk.server)
+        state = session.state
+        result = defend(self.defense, state.state, admission, state.params, session.server)
         cost = Cost(time.perf_counter() - began, peak_memory_mb())
-        for one in admission.rejected:
-            logger.warning("round %d: node %s rejected: %s", index, one.client_id, one.reason)
-        desk.kept = RunState(result.params, result.state, index, desk.server.seed)
-        metrics = self._metrics(came, result)
+        for rejection in admission.rejected:
+            node, reason = rejection.client_id, rejection.reason
+            logger.warning("round %d: node %s rejected: %s", index, node, reason)
+        session.state = RunState(result.params, result.state, index, session.server.seed)
+        metrics = self.metrics.of_training(received, result)
         metrics["defense-seconds"] = cost.seconds
-        self._keep(desk, audit_line(index, result, cost))
-        return self._record(desk, desk.kept.params), metrics
+        self._keep(session, audit_line(index, result, cost))
+        return session.record(result.params), metrics
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -249,104 +239,45 @@ class DefendedStrategy(Strategy):
         if getattr(self.inner, "fraction_evaluate", 1.0) == 0.0:
             return []
         nodes = sorted(grid.get_node_ids())
-        inner = content_with(self.inner, len(nodes))
-        index = server_round + self._before
-        messages = list(inner.configure_evaluate(index, arrays, config, Present(grid, nodes)))
-        if self._desk is not None:
-            self._desk.evaluated = messages
+        inner = with_minima_at_most(self.inner, len(nodes))
+        index = self._index(server_round)
+        messages = list(
+            inner.configure_evaluate(index, arrays, config, FixedNodesGrid(grid, nodes))
+        )
+        if self._session is not None:
+            self._session.evaluated = messages
         return messages
 
     def aggregate_evaluate(
         self, server_round: int, replies: Iterable[Message]
     ) -> MetricRecord | None:
         """Let the inner strategy average the metrics that agree in form; it may fail to."""
-        index = server_round + self._before
-        sent = addresses(self._desk.evaluated if self._desk is not None else ())
-        came = by_node(replies, sent)
-        contents = list(first_contents(came).values())
-        agreed = agreeing(contents, self.count_key, self.max_examples)
-        if len(agreed) < len(came):
-            logger.warning(
-                "round %d: %d of %d evaluations are left out: an error, another form than the "
-                "rest, or a count of examples beyond 1..%d",
-                index,
-                len(came) - len(agreed),
-                len(came),
-                self.max_examples,
-            )
-        return averaged(
-            f"evaluations of round {index}",
-            lambda: self.inner.aggregate_evaluate(index, agreed),
-        )
+        sent = addresses(self._session.evaluated if self._session is not None else ())
+        return self.metrics.of_evaluation(self._index(server_round), by_node(replies, sent))
 
-    def _open(self, arrays: ArrayRecord, grid: Grid) -> Desk:
-        """Take the folder, read the first model, prepare the defense, take up a state."""
-        if self.folder is not None:
-            self._held.enter_context(one_writer(self.folder))
-        tensors = {name: tensor.clone() for name, tensor in read_record(arrays).items()}
-        known = () if self.model is None else [name for name, _ in self.model.named_buffers()]
-        layout = Layout.of_state_dict(tensors, self.buffers, known)
-        if line := layout.about_buffers():
-            logger.info("%s", line)
-        params = layout.flatten(tensors)
-        buffers = {name: tensors[name] for name in layout.kept}
-        predict = None if self.model is None else predictor(_with(self.model, buffers), layout)
-        seed = secrets.randbits(63) if self.seed is None else self.seed
-        server = Server(predict, self.clean, seed, self.defense_set)
-        kept = RunState(params, self.defense.init(server, params), 0, seed)
-        run = app_name(grid) if self.run is None else self.run
-        fingerprint = Fingerprint.of(self.defense, layout, run)
-        if self.folder is not None:
-            kept = take_up(self.folder, kept, fingerprint)
-        self._before = kept.round
-        if self.seed is None:
-            server = dataclasses.replace(server, seed=kept.seed)
-        gate = Gate(layout, max_examples=self.max_examples, sends=self.sends, spill=self.spill)
-        return Desk(gate, server, buffers, kept, fingerprint, kept.params, [], [])
+    def _opened(self, arrays: ArrayRecord, grid: Grid) -> Session:
+        """Return the session; the first time, take the folder and make one."""
+        if self._session is None:
+            if self.settings.folder is not None:
+                self._held.enter_context(one_writer(self.settings.folder))
+            run = app_name(grid) if self.run is None else self.run
+            self._session = open_session(self.settings, arrays, run)
+        return self._session
+
+    def _index(self, server_round: int) -> int:
+        """Return a round's number in the whole run: Flower counts from 1 in each process."""
+        return server_round + (0 if self._session is None else self._session.rounds_before)
 
     def _nodes(self, grid: Grid) -> list[int]:
         wanted = max(wanted_nodes(self.inner), self.min_nodes)
         return wait_for_nodes(grid, wanted, self.min_nodes, self.wait_seconds)
 
-    def _record(self, desk: Desk, params: Tensor) -> ArrayRecord:
-        return make_record({**desk.gate.layout.unflatten(params), **desk.buffers})
-
-    def _keep(self, desk: Desk, line: dict[str, Any]) -> None:
+    def _keep(self, session: Session, line: dict[str, Any]) -> None:
         """Tell who wants to know, then store the round."""
         if self.tell is not None:
             try:
                 self.tell(line)
             except Exception:
-                logger.exception("round %d could not be told", desk.kept.round)
-        if self.folder is not None:
-            keep_round(self.folder, desk.kept, desk.fingerprint, line)
-
-    def _metrics(self, came: list[Reply], result: Defended[Any]) -> MetricRecord:
-        """Return the inner strategy's metrics of those admitted, and the defense's own."""
-        verdicts = [one.verdict for one in result.outcomes]
-        admitted = [one for one in result.outcomes if one.verdict is not Verdict.REJECTED]
-        metrics = self._train_metrics(came, {one.client for one in admitted}) or MetricRecord()
-        metrics["defense-admitted"] = len(admitted)
-        metrics["defense-rejected"] = verdicts.count(Verdict.REJECTED)
-        if admitted:
-            metrics["defense-excluded"] = verdicts.count(Verdict.EXCLUDED)
-        if result.weights is not None:
-            metrics["defense-weights"] = [float(weight) for weight in result.weights]
-            metrics["defense-nodes"] = [int(one.client) for one in admitted]
-        return metrics
-
-    def _train_metrics(self, came: list[Reply], ids: Collection[ClientId]) -> MetricRecord | None:
-        average = getattr(self.inner, "train_metrics_aggr_fn", None)
-        messages = [one for node, one in first_contents(came).items() if node in ids]
-        agreed = agreeing(messages, self.count_key, self.max_examples)
-        if average is None or not agreed:
-            return None
-        contents = [message.content for message in agreed]
-        return averaged("metrics of training", lambda: average(contents, self.count_key))
-
-
-def _with(model: nn.Module, buffers: dict[str, Tensor]) -> nn.Module:
-    """Return a copy of the model with the buffers that nodes are sent: its own may be others."""
-    model = copy.deepcopy(model)
-    model.load_state_dict(buffers, strict=False)
-    return model
+                logger.exception("round %d could not be told", session.state.round)
+        if self.settings.folder is not None:
+            store_round(self.settings.folder, session.state, session.fingerprint, line)

@@ -1,4 +1,4 @@
-"""A grid around another one, which does all that is not done here."""
+"""A grid around another one: passes on every call that a subclass does not change."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -65,16 +65,16 @@ def selection_network(size: int, first: int, last: int) -> tuple[Comparator, ...
 
     compared = [False] * size
     wanted = [first <= row < last for row in range(size)]
-    kept: list[Comparator] = []
+    selection: list[Comparator] = []
     for comparator in reversed(sorting_network(size)):
         low, high = comparator.low, comparator.high
         free = not compared[low] and not compared[high]
         if (free and group(low) == group(high)) or not (wanted[low] or wanted[high]):
             continue
-        kept.append(Comparator(low, high, wanted[low], wanted[high]))
+        selection.append(Comparator(low, high, wanted[low], wanted[high]))
         compared[low] = compared[high] = True
         wanted[low] = wanted[high] = True
-    return tuple(reversed(kept))
+    return tuple(reversed(selection))
 
 
 def reduce_columns(
@@ -111,17 +111,17 @@ def _run(network: Sequence[Comparator], rows: list[Tensor], free: list[Tensor]) 
     Results go to buffers from ``free``; those still in use are returned, for the caller to put
     back when it has read the rows.
     """
-    owned = [False] * len(rows)
+    in_buffer = [False] * len(rows)
 
     def target(row: int) -> Tensor:
-        if owned[row]:
+        if in_buffer[row]:
             return rows[row]
         return free.pop() if free else torch.empty_like(rows[row])
 
     def drop(row: int) -> None:
-        if owned[row]:
+        if in_buffer[row]:
             free.append(rows[row])
-            owned[row] = False
+            in_buffer[row] = False
 
     for comparator in network:
         low, high = comparator.low, comparator.high
@@ -132,16 +132,16 @@ def _run(network: Sequence[Comparator], rows: list[Tensor], free: list[Tensor]) 
             large = torch.maximum(x, y, out=target(high))
             drop(low)
             rows[low], rows[high] = small, large
-            owned[low] = owned[high] = True
+            in_buffer[low] = in_buffer[high] = True
         elif comparator.needs_min:
             rows[low] = torch.minimum(x, y, out=target(low))
-            owned[low] = True
+            in_buffer[low] = True
             drop(high)
         else:
             rows[high] = torch.maximum(x, y, out=target(high))
-            owned[high] = True
+            in_buffer[high] = True
             drop(low)
-    return [row for row, own in zip(rows, owned, strict=True) if own]
+    return [row for row, own in zip(rows, in_buffer, strict=True) if own]
 
 
 def mean_of_rows(rows: Sequence[Tensor], out: Tensor) -> None:
@@ -161,9 +161,9 @@ def trimmed_mean(updates: Float[Tensor, "clients dim"], trim: int) -> Float[Tens
     size = len(updates)
     if not 0 <= 2 * trim < size:
         raise ValueError(f"trimmed mean needs 0 <= 2 * trim < n, got n={size}, trim={trim}")
-    kept = slice(trim, size - trim)
-    network = selection_network(size, kept.start, kept.stop)
-    return reduce_columns(updates, network, lambda rows, out: mean_of_rows(rows[kept], out))
+    middle = slice(trim, size - trim)
+    network = selection_network(size, middle.start, middle.stop)
+    return reduce_columns(updates, network, lambda rows, out: mean_of_rows(rows[middle], out))
 
 
 def median(updates: Float[Tensor, "clients dim"]) -> Float[Tensor, " dim"]:

@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from datadefense.core.defense import Promise, too_few
-from datadefense.core.preaggregator import Mixed, Mixer
+from datadefense.core.defense import CLIPPED_MEAN, Promise
+from datadefense.core.preaggregator import Mixed
 from datadefense.core.round import Round
 from datadefense.core.server import Server
-from datadefense.core.settings import check_int, setting
 from datadefense.kernels.mixing import clip_factors
 from datadefense.kernels.sums import norms
+from datadefense.preaggregators.honest_majority import HonestMajority
 
 
 @dataclass(frozen=True, slots=True)
-class Arc(Mixer):
+class Arc(HonestMajority):
     r"""Shorten the k longest updates to the norm of the next one (adaptive robust clipping).
 
     .. math:: u_j \leftarrow u_j \min\Big(1, \frac{b}{\lVert u_j \rVert}\Big), \qquad
@@ -28,27 +28,8 @@ class Arc(Mixer):
     Differs from ByzFL's, which counts k in floating point and writes over what it was given.
     """
 
-    num_malicious: int = setting(1, "assumed number of attackers f in a round")
-
     name: ClassVar[str] = "arc"
-    keeps: ClassVar[Promise] = (
-        Promise.SYMMETRIC
-        | Promise.WEIGHTED
-        | Promise.UNANIMOUS
-        | Promise.TRANSLATES
-        | Promise.BOUNDED
-    )
-
-    def __post_init__(self) -> None:
-        check_int("num_malicious", self.num_malicious, 0)
-
-    def shortage(self, num_clients: int) -> str | None:
-        """Honest clients must be the majority: n >= 2f + 1."""
-        return too_few(self.name, num_clients, self.num_malicious, 2, 1)
-
-    def assumed_malicious(self) -> int:
-        """Return f."""
-        return self.num_malicious
+    keeps: ClassVar[Promise] = CLIPPED_MEAN
 
     def mix(self, round: Round, server: Server) -> Mixed:
         """Return the factor of each client."""

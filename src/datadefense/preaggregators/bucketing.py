@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from datadefense.core.defense import Promise
+from datadefense.core.defense import MEAN, Promise
 from datadefense.core.preaggregator import Mixed, Mixer
 from datadefense.core.rng import derive_seed
 from datadefense.core.round import Round
@@ -51,13 +51,7 @@ class Bucketing(Mixer):
     bucket_size: int = setting(2, "clients s in a group")
 
     name: ClassVar[str] = "bucketing"
-    keeps: ClassVar[Promise] = (
-        Promise.SYMMETRIC
-        | Promise.WEIGHTED
-        | Promise.SUMS_TO_ONE
-        | Promise.UNANIMOUS
-        | Promise.TRANSLATES
-    )
+    keeps: ClassVar[Promise] = MEAN
     one_row_a_client: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

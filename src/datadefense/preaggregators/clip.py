@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import torch
 
-from datadefense.core.defense import Promise
+from datadefense.core.defense import CLIPPED_MEAN, Promise
 from datadefense.core.preaggregator import Mixed, Mixer
 from datadefense.core.round import Round
 from datadefense.core.server import Server
@@ -36,13 +36,7 @@ class Clip(Mixer):
     )
 
     name: ClassVar[str] = "clip"
-    keeps: ClassVar[Promise] = (
-        Promise.SYMMETRIC
-        | Promise.WEIGHTED
-        | Promise.UNANIMOUS
-        | Promise.TRANSLATES
-        | Promise.BOUNDED
-    )
+    keeps: ClassVar[Promise] = CLIPPED_MEAN
 
     def __post_init__(self) -> None:
         if self.norm_bound is not None:

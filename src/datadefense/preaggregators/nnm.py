@@ -5,16 +5,16 @@ from typing import ClassVar
 
 import torch
 
-from datadefense.core.defense import Promise, too_few
-from datadefense.core.preaggregator import Mixed, Mixer
+from datadefense.core.defense import BOUNDED_MEAN, Promise
+from datadefense.core.preaggregator import Mixed
 from datadefense.core.round import Round
 from datadefense.core.server import Server
-from datadefense.core.settings import check_int, setting
 from datadefense.kernels.distances import squared_distances
+from datadefense.preaggregators.honest_majority import HonestMajority
 
 
 @dataclass(frozen=True, slots=True)
-class Nnm(Mixer):
+class Nnm(HonestMajority):
     r"""Replace each update by the mean of its n - f nearest ones, itself included.
 
     .. math:: y_i = \frac{1}{n - f} \sum_{j \in N_i} u_j
@@ -30,28 +30,8 @@ class Nnm(Mixer):
     which there depend on a partial sort.
     """
 
-    num_malicious: int = setting(1, "assumed number of attackers f in a round")
-
     name: ClassVar[str] = "nnm"
-    keeps: ClassVar[Promise] = (
-        Promise.SYMMETRIC
-        | Promise.WEIGHTED
-        | Promise.SUMS_TO_ONE
-        | Promise.UNANIMOUS
-        | Promise.TRANSLATES
-        | Promise.BOUNDED
-    )
-
-    def __post_init__(self) -> None:
-        check_int("num_malicious", self.num_malicious, 0)
-
-    def shortage(self, num_clients: int) -> str | None:
-        """Honest clients must be the majority: n >= 2f + 1."""
-        return too_few(self.name, num_clients, self.num_malicious, 2, 1)
-
-    def assumed_malicious(self) -> int:
-        """Return f."""
-        return self.num_malicious
+    keeps: ClassVar[Promise] = BOUNDED_MEAN
 
     def mix(self, round: Round, server: Server) -> Mixed:
         """Return the neighbours of each client."""

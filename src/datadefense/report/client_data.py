@@ -37,7 +37,7 @@ def client_data(records: Sequence[RoundRecord], most_places: int) -> dict[str, A
     shown = shown_rounds(records, most_places // width)
     names, codes, words = _Table(), _Table(), _Table()
     evidence = dict.fromkeys(
-        name for record in shown for one in record.outcomes for name in one.evidence
+        name for record in shown for outcome in record.outcomes for name in outcome.evidence
     )
     shape = (len(shown), width)
     verdicts, attacks, who, why, says = (np.zeros(shape, dtype=int) for _ in range(5))

@@ -9,7 +9,7 @@ Outcome = Literal["kept out", "damaged", "partly", "got in", "calm", "unknown"]
 KEPT_OUT, GOT_IN = 5, 50
 """Percentage points above the floor up to which, and from which, a backdoor counts as such."""
 DAMAGED = 10
-"""Points of accuracy below averaging in peace from which on a model counts as damaged."""
+"""Points of accuracy below averaging without attack at which a model counts as damaged."""
 SENTENCES: Mapping[Outcome, str] = {
     "kept out": "The backdoor was kept out.",
     "damaged": "The backdoor was kept out, but the model was damaged.",
@@ -61,28 +61,29 @@ def _success(figures: Figures, found: Outcome) -> str:
     rate, floor = figures["asr_percent"], figures["asr_floor_percent"]
     if found == "calm":
         return f"{rate:.1f} % of the poisoned examples get the attacker's label anyway."
-    against = "" if floor is None else f", against {floor:.1f} % when nobody attacks"
+    against = "" if floor is None else f", against {floor:.1f} % without attack"
     return f"{rate:.1f} % of unseen poisoned examples got the attacker's label{against}."
 
 
 def _cost(figures: Figures) -> float | None:
-    """Return the points of accuracy lost beside averaging in peace, if that is known."""
-    calm = figures["calm_ma_percent"]
-    return None if calm is None else float(calm - figures["ma_percent"])
+    """Return the points of accuracy lost beside averaging without attack, if that is known."""
+    without_attack = figures["calm_ma_percent"]
+    return None if without_attack is None else float(without_attack - figures["ma_percent"])
 
 
 def _accuracy(figures: Figures) -> str:
-    accuracy, calm, cost = figures["ma_percent"], figures["calm_ma_percent"], _cost(figures)
+    accuracy, cost = figures["ma_percent"], _cost(figures)
+    without_attack = figures["calm_ma_percent"]
     if cost is None:
-        return f"The accuracy on the main task is {accuracy:.1f} %."
+        return f"Clean accuracy is {accuracy:.1f} %."
     change = (
         "about the same as"
         if abs(cost) < 0.5
         else f"{abs(cost):.1f} points {'less' if cost > 0 else 'more'} than"
     )
     return (
-        f"The accuracy on the main task is {accuracy:.1f} %, {change} the {calm:.1f} % of plain "
-        "averaging when nobody attacks."
+        f"Clean accuracy is {accuracy:.1f} %, {change} the "
+        f"{without_attack:.1f} % of plain averaging without attack."
     )
 
 

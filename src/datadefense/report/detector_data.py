@@ -42,7 +42,7 @@ def detector_data(
         return None
     ids = _ids(judged, gallery)
     count = len(ids)
-    if gallery is not None and [one.id for one in gallery] != ids:
+    if gallery is not None and [example.id for example in gallery] != ids:
         gallery = None
     shown = shown_rounds(judged, most_values // count)
     scores = np.stack([_scores(record, ids) for record in shown])
@@ -70,8 +70,8 @@ def parts(gallery: Sequence[Shown] | None, count: int) -> dict[str, NDArray[np.b
     """Return which examples are in which part of the set; parts without any are left out."""
     if gallery is None:
         return {"all": np.ones(count, dtype=bool)}
-    known = np.array([one.known_clean for one in gallery])
-    poisoned = np.array([is_poisoned(one.provenance) for one in gallery])
+    known = np.array([example.known_clean for example in gallery])
+    poisoned = np.array([is_poisoned(example.provenance) for example in gallery])
     found = {
         "poisoned": poisoned,
         "others": ~known & ~poisoned,
@@ -96,20 +96,20 @@ def has_opinion(record: RoundRecord) -> bool:
 def _ids(records: Sequence[RoundRecord], gallery: Sequence[Shown] | None) -> list[str]:
     """Return the examples that were judged: in the order of the gallery, if it has all of them."""
     opinions = [record.detector.suspicion for record in records if record.detector is not None]
-    judged = list(dict.fromkeys(one for opinion in opinions for one in opinion))
-    known = [one.id for one in gallery or ()]
+    judged = list(dict.fromkeys(example_id for opinion in opinions for example_id in opinion))
+    known = [example.id for example in gallery or ()]
     return known if set(judged) <= set(known) else judged
 
 
 def _scores(record: RoundRecord, ids: Sequence[str]) -> NDArray[np.float64]:
     said = {} if record.detector is None else record.detector.suspicion
-    row = np.array([said.get(one) for one in ids], dtype=float)
+    row = np.array([said.get(example_id) for example_id in ids], dtype=float)
     return np.where(np.isfinite(row), row, math.nan)
 
 
 def _marks(record: RoundRecord, ids: Sequence[str]) -> NDArray[np.bool_]:
     marked = set() if record.detector is None else set(record.detector.marked)
-    return np.array([one in marked for one in ids], dtype=bool)
+    return np.array([example_id in marked for example_id in ids], dtype=bool)
 
 
 def _least(scores: NDArray[np.float64]) -> float:
@@ -119,16 +119,20 @@ def _least(scores: NDArray[np.float64]) -> float:
 def _examples(gallery: Sequence[Shown], pictures: list[str]) -> dict[str, Any]:
     """Return the set column by column; a picture is the place of one among ``pictures``."""
     places = {picture: place for place, picture in enumerate(pictures)}
-    for one in gallery:
-        if one.picture is not None and one.picture not in places:
-            places[one.picture] = len(pictures)
-            pictures.append(one.picture)
+    for example in gallery:
+        if example.picture is not None and example.picture not in places:
+            places[example.picture] = len(pictures)
+            pictures.append(example.picture)
     return {
-        "id": [one.id for one in gallery],
-        "label": [one.label for one in gallery],
-        "known": [int(one.known_clean) for one in gallery],
-        "truth": [TRUTHS.get(one.provenance, 0) for one in gallery],
-        "origin": ["" if one.provenance in TRUTHS else one.provenance for one in gallery],
-        "picture": [None if one.picture is None else places[one.picture] for one in gallery],
-        "text": [one.text for one in gallery],
+        "id": [example.id for example in gallery],
+        "label": [example.label for example in gallery],
+        "known": [int(example.known_clean) for example in gallery],
+        "truth": [TRUTHS.get(example.provenance, 0) for example in gallery],
+        "origin": [
+            "" if example.provenance in TRUTHS else example.provenance for example in gallery
+        ],
+        "picture": [
+            None if example.picture is None else places[example.picture] for example in gallery
+        ],
+        "text": [example.text for example in gallery],
     }

@@ -1,4 +1,4 @@
-"""One file that needs no network: pieces put into a template, a policy that forbids the rest."""
+"""An HTML file that needs no network: a filled template, with a policy that forbids all else."""
 
 import base64
 import hashlib

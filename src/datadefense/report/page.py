@@ -1,4 +1,4 @@
-"""The page put together: styles, scripts and data in one file, under a policy that forbids more."""
+"""The page: styles, scripts and data in one file, with a policy that forbids loading anything."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A stored run: what its folder tells, be it unfinished, old or a little damaged."""
+"""A stored run: read from its folder, even if it is unfinished, old or slightly damaged."""
 
 import dataclasses
 import math
@@ -40,7 +40,7 @@ class StoredRun:
         choices: the settings that could be read, by key (``task``, ``federation.rounds``).
         records: its rounds.
         figures: its summary, or as much of it as the rounds tell; None if none was evaluated.
-        floor: what fedavg scores when nobody attacks, if that is known.
+        floor: what fedavg scores without attack, if that is known.
         gallery: what its defense set looks like, if that was kept.
         notes: what is missing or odd, in sentences for people.
     """
@@ -140,7 +140,7 @@ def _computed_figures(
     gallery: Sequence[Shown],
 ) -> Figures | None:
     """Return the figures as the rounds tell them; without the floor where that is not known."""
-    poisoned = poisoned_ids((one.id, one.provenance) for one in gallery)
+    poisoned = poisoned_ids((example.id, example.provenance) for example in gallery)
     if not success_rates(records) or all(record.ma_percent is None for record in records):
         return None
     try:

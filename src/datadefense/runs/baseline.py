@@ -1,4 +1,4 @@
-"""The floor: what fedavg scores when nobody attacks; measured once and kept in a small file."""
+"""The baseline: what fedavg scores without attack; measured once and kept in a small file."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path

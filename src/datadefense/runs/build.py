@@ -196,7 +196,7 @@ def _partition(experiment: Experiment, data: TaskData) -> list[Tensor]:
         return dirichlet(data.clients.labels, federation.clients, federation.alpha, draw)
     if data.users is None:
         raise SettingsError(
-            "partition must be iid or dirichlet: nobody's name is in this copy of the data of "
+            "partition must be iid or dirichlet: there are no users in this copy of the data of "
             f"{experiment.name_of('task')}"
         )
     try:

@@ -27,7 +27,7 @@ def hold(folder: Path) -> ExitStack:
         try:
             held.enter_context(locked(folder, wait=False))
         except (BlockingIOError, FileNotFoundError) as error:
-            raise FileError(f"another process is at the run in {folder}") from error
+            raise FileError(f"another process is working on the run in {folder}") from error
         return held.pop_all()
 
 
@@ -37,7 +37,7 @@ def hold_new(folder: Path) -> ExitStack:
     One that holds a run already raises `FileError`. A folder that was made here and is still empty
     when it is let go of is removed: no run was begun in it.
     """
-    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     with hold(folder) as held:
         held.callback(_remove_empty, made)
@@ -63,6 +63,6 @@ def rounds_so_far(folder: Path) -> tuple[list[RoundRecord], bool]:
 
     Any other line that is not a round raises `FileError`.
     """
-    ids = [one.id for one in read_gallery(folder / GALLERY) or ()]
+    ids = [example.id for example in read_gallery(folder / GALLERY) or ()]
     build = partial(read_round, examples=ids)
     return read_lines(folder / ROUNDS, "a round", build, take_unended=True)

@@ -1,4 +1,4 @@
-"""The model that a run stands at: the parameters of its last checkpoint."""
+"""The latest model of a run: the parameters of its last checkpoint."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from datadefense.core import tensor_file
-from datadefense.core.foreign import told
+from datadefense.core.foreign import error_text
 from datadefense.core.predictor import Layout
 from datadefense.core.round_files import FileError
 from datadefense.core.storage import FORMAT
@@ -27,7 +27,7 @@ def run_model(folder: Path, layout: Layout) -> Float[Tensor, " dim"]:
         name = json.loads(file.metadata["tree"])["fields"]["params"]["tensor"]
         params = file.tensors[name].clone()
     except Exception as error:
-        raise FileError(f"{path} is not a readable checkpoint: {told(error)}") from error
+        raise FileError(f"{path} is not a readable checkpoint: {error_text(error)}") from error
     if params.shape != (layout.dim,) or not bool(params.isfinite().all()):
         raise FileError(
             f"{path} must hold {layout.dim} finite parameters, as this task's model has; it has "

@@ -16,4 +16,4 @@ def is_poisoned(provenance: str) -> bool:
 
 def poisoned_ids(examples: Iterable[tuple[str, str]]) -> frozenset[str]:
     """Return the ids of the examples that are poisoned, from pairs of id and provenance."""
-    return frozenset(one for one, origin in examples if is_poisoned(origin))
+    return frozenset(example_id for example_id, origin in examples if is_poisoned(origin))

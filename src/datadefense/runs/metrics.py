@@ -34,7 +34,7 @@ def attackers_weight(record: RoundRecord) -> float | None:
     if record.weights is None:
         return None
     weights = record.known_weights()
-    return sum(weights.get(one, 0.0) for one in record.attackers)
+    return sum(weights.get(attacker, 0.0) for attacker in record.attackers)
 
 
 def excluded(record: RoundRecord) -> int | None:

@@ -103,12 +103,14 @@ def _rejected(old: OldRound) -> list[ClientOutcome]:
     said = old.report.get("rejected")
     return [
         ClientOutcome(
-            one["client"] if isinstance(one["client"], int | str) else shown(one["client"]),
+            rejection["client"]
+            if isinstance(rejection["client"], int | str)
+            else shown(rejection["client"]),
             Verdict.REJECTED,
-            reason=Reason(REJECTED, text=sanitize(str(one["reason"]))),
+            reason=Reason(REJECTED, text=sanitize(str(rejection["reason"]))),
         )
-        for one in (said if isinstance(said, list) else [])
-        if isinstance(one, dict) and {"client", "reason"} <= one.keys()
+        for rejection in (said if isinstance(said, list) else [])
+        if isinstance(rejection, dict) and {"client", "reason"} <= rejection.keys()
     ]
 
 

@@ -15,11 +15,11 @@ ChosenFormat = Literal["contiguous", "channels_last", "auto"]
 class WarmStart:
     """How the first model is trained, before the first round."""
 
-    accuracy_percent: float | None = setting(None, "accuracy at which it stops; none: no matter")
-    epochs: int = setting(60, "most passes; without an accuracy, exactly so many; 0: no training")
+    accuracy_percent: float | None = setting(None, "accuracy at which it stops; none: not early")
+    epochs: int = setting(60, "most passes; all of them if no accuracy is set; 0: no training")
     learning_rate: float = setting(0.01, "step size")
     batch_size: int = setting(32, "examples a step")
-    seed: int = setting(0, "root of its randomness, shared by all seeds of a run")
+    seed: int = setting(0, "seed of its random numbers, the same for all seeds of a run")
 
     def __post_init__(self) -> None:
         check_int("warm.epochs", self.epochs, 0)
@@ -98,8 +98,8 @@ class ServerSettings:
         for name in SHAPE_THE_TASKS_OWN_SET:
             if getattr(self, name) != getattr(plain, name):
                 raise SettingsError(
-                    f"server.{name} does not go with a defense set of one's own: "
-                    "what is in its folder counts"
+                    f"server.{name} cannot be set together with server.folder: "
+                    "the content of the folder counts"
                 )
 
 

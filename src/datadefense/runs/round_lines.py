@@ -59,7 +59,7 @@ def read_round(values: Any, examples: Sequence[str] = ()) -> RoundRecord:
     line = built(_Line, values)
     return RoundRecord(
         round=line.round,
-        outcomes=tuple(read_outcome(one) for one in line.clients),
+        outcomes=tuple(read_outcome(client) for client in line.clients),
         attackers=line.attackers,
         scores=line.scores,
         report=line.report,

@@ -1,8 +1,8 @@
 """A run: an experiment carried out, with everything about it in one folder.
 
 ``config.toml`` is the experiment; ``rounds.jsonl`` has one line a round; the checkpoint holds all
-that is needed to go on to the very bits of a run that was never interrupted; ``gallery.json`` is
-what the defense set looks like, if the defense has an opinion of it; ``summary.json``,
+that is needed to end with the same bits as a run that was never interrupted; ``gallery.json`` is
+what the defense set looks like, if the defense scores its examples; ``summary.json``,
 ``floor.json`` and ``report.html`` are written at the end.
 """
 
@@ -158,25 +158,25 @@ class Run:
 
     def _keep_gallery(self) -> None:
         """Write what the defense set looks like, once."""
-        path, owned = self.folder / GALLERY, self.server.defense_set
-        if owned is not None and not path.exists():
+        path, defense_set = self.folder / GALLERY, self.server.defense_set
+        if defense_set is not None and not path.exists():
             with self._storing():
-                write_gallery(path, gallery_of(owned, self.federation.vocabulary))
+                write_gallery(path, gallery_of(defense_set, self.federation.vocabulary))
 
     def poisoned(self) -> frozenset[str]:
         """Return which examples of the defense set are poisoned, which no defense is told."""
-        owned = self.server.defense_set
-        if owned is None:
+        defense_set = self.server.defense_set
+        if defense_set is None:
             return frozenset()
-        return poisoned_ids(zip(owned.ids, owned.provenance, strict=True))
+        return poisoned_ids(zip(defense_set.ids, defense_set.provenance, strict=True))
 
     def floor(self, pool: Workers) -> Floor:
-        """Return what fedavg scores when nobody attacks: same rounds, same seed."""
-        calm, cached = self.experiment.without_attack(), cached_floor(self.experiment)
+        """Return what fedavg scores without attack: same rounds, same seed."""
+        without_attack, cached = self.experiment.without_attack(), cached_floor(self.experiment)
         if not self.experiment.attacked:
-            return self._kept(cached, self.records)
-        if (kept := read_floor(cached)) is not None:
-            return kept
+            return self._store_baseline(cached, self.records)
+        if (baseline := read_floor(cached)) is not None:
+            return baseline
         federation = dataclasses.replace(
             self.federation, attack=None, attacker_data=None, schedule=Never()
         )
@@ -186,19 +186,19 @@ class Run:
             Server(),
             pool,
             progress=begin(federation, FedAvg(), Server()),
-            rounds=calm.rounds,
-            evaluate_every=calm.evaluation.evaluate_every,
+            rounds=without_attack.rounds,
+            evaluate_every=without_attack.evaluation.evaluate_every,
         )
-        return self._kept(cached, [record for record, _ in rounds])
+        return self._store_baseline(cached, [record for record, _ in rounds])
 
-    def _kept(self, path: Path, records: list[RoundRecord]) -> Floor:
-        """Return the floor that calm rounds have shown, and keep it if the disk lets us."""
+    def _store_baseline(self, path: Path, records: list[RoundRecord]) -> Floor:
+        """Return the baseline, measured in rounds without attack; store it if the disk lets us."""
         accuracies = [r.ma_percent for r in records if r.ma_percent is not None]
         floor = Floor(tail_mean(success_rates(records)), tail_mean(accuracies))
         try:
             write_floor(path, floor, self.experiment)
         except OSError as error:
-            logger.warning("the floor is not kept: %s", error)
+            logger.warning("the baseline is not stored: %s", error)
         return floor
 
 

@@ -14,7 +14,7 @@ COLOURS = ("#d55e00", "#0072b2", "#009e73", "#e69f00", "#cc79a7", "#56b4e9", "#5
 COLUMNS: Mapping[str, tuple[str, str]] = {
     "defense": ("defense", ""),
     "MA %": ("ma_percent", ".1f"),
-    "MA in peace %": ("calm_ma_percent", ".1f"),
+    "MA without attack %": ("calm_ma_percent", ".1f"),
     "ASR %": ("asr_percent", ".1f"),
     "final ASR %": ("final_asr_percent", ".1f"),
     "floor %": ("asr_floor_percent", ".1f"),

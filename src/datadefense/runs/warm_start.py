@@ -47,29 +47,29 @@ def warm_start(
     if not warm.epochs:
         return layout.flatten(data.module.state_dict())
     path = cache / "warm" / f"{_key(warm, data, layout)}.safetensors"
-    if (kept := _read(path, layout)) is not None:
-        return kept
+    if (params := _read(path, layout)) is not None:
+        return params
     with ExitStack() as stack:
         with suppress(OSError):
             stack.enter_context(exclusive_lock(path.with_suffix(".lock")))
-        if (kept := _read(path, layout)) is not None:
-            return kept
+        if (params := _read(path, layout)) is not None:
+            return params
         params = _train(warm, data, layout, report, compute)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             save_tensors(path, {"params": params}, {})
         except OSError as error:
-            logger.warning("the warm start is not kept: %s", error)
+            logger.warning("the warm start is not stored: %s", error)
         return params
 
 
 def _read(path: Path, layout: Layout) -> Float[Tensor, " dim"] | None:
     """Return the parameters that a file has; None if it is absent or broken."""
     try:
-        kept = load_file(path)["params"]
+        params = load_file(path)["params"]
     except (SafetensorError, OSError, KeyError):
         return None
-    return kept if kept.shape == (layout.dim,) and bool(kept.isfinite().all()) else None
+    return params if params.shape == (layout.dim,) and bool(params.isfinite().all()) else None
 
 
 def _train(

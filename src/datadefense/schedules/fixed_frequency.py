@@ -17,7 +17,7 @@ class FixedFrequency(Schedule):
 
     period: int = setting(5, "rounds from one attack to the next (1: every round)")
     first: int = setting(1, "round of the first attack")
-    last: int | None = setting(None, "round after which no attack comes; none: never")
+    last: int | None = setting(None, "last round in which an attack may come; none: no end")
     attackers: int = setting(1, "attackers in an attacked round")
 
     name: ClassVar[str] = "fixed-frequency"

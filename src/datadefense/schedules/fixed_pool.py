@@ -15,7 +15,7 @@ class FixedPool(Schedule):
     """A share of the clients is malicious and attacks whenever it is drawn."""
 
     share: float = setting(0.2, "share of all clients that is malicious")
-    last: int | None = setting(None, "round after which they behave; none: never")
+    last: int | None = setting(None, "last round in which they attack; none: no end")
 
     name: ClassVar[str] = "fixed-pool"
 

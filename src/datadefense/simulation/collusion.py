@@ -123,6 +123,6 @@ def guessed_server(federation: Federation, predict: Predict) -> Server:
     known = torch.arange(len(examples)) < (len(clean) + 1) // 2
     module = copy.deepcopy(federation.module)
     module.load_state_dict(federation.layout.unflatten(federation.start), strict=False)
-    owned = DefenseSet(examples, known, penultimate(module, examples.inputs))
+    defense_set = DefenseSet(examples, known, penultimate(module, examples.inputs))
     seed = derive_seed(federation.seed, "guess")
-    return Server(predict, examples.take(known.nonzero().flatten()), seed, owned)
+    return Server(predict, examples.take(known.nonzero().flatten()), seed, defense_set)

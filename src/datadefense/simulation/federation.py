@@ -26,7 +26,7 @@ class Federation:
         module: the architecture; its values do not matter.
         start: parameters before the first round.
         train: examples of all clients; ``shards`` says whose is which.
-        test: examples for the accuracy on the main task.
+        test: examples for the clean accuracy.
         backdoor_test: poisoned examples, with the attacker's label, that nobody trains on.
         training: how honest clients train.
         augment: what they do to their inputs.
@@ -62,7 +62,7 @@ class Federation:
     def __post_init__(self) -> None:
         self.schedule.check(len(self.shards), self.clients_per_round)
         if (self.attack is None) != (self.attacker_data is None):
-            raise SettingsError("an attack needs data to train on, and that data an attack")
+            raise SettingsError("attack and attacker_data must be given together")
 
     def participants(self, index: int) -> tuple[Participant, ...]:
         """Return who takes part in a round; without an attack nobody attacks."""

@@ -73,13 +73,13 @@ class Pool:
     workers: int = 0
     device: str = "cpu"
     board: SharedBuffers = field(init=False)
-    _crew: list[_Worker] = field(init=False, default_factory=list)
+    _processes: list[_Worker] = field(init=False, default_factory=list)
     _trainer: Trainer | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         check_int("workers", self.workers, 0)
         self.board = SharedBuffers.of(self.federation)
-        self._crew = [self._hire() for _ in range(self.workers)]
+        self._processes = [self._start_worker() for _ in range(self.workers)]
 
     def __enter__(self) -> "Pool":
         return self
@@ -99,13 +99,13 @@ class Pool:
         answers: list[JobResult | None] = [None] * len(jobs)
         deaths = [0] * len(jobs)
         waiting = list(reversed(range(len(jobs))))
-        while waiting or any(worker.job is not None for worker in self._crew):
-            for worker in self._crew:
+        while waiting or any(worker.job is not None for worker in self._processes):
+            for worker in self._processes:
                 if worker.ready and worker.job is None and waiting:
                     worker.job = waiting.pop()
                     self._send(worker, jobs[worker.job])
-            for connection in wait([worker.connection for worker in self._crew]):
-                worker = next(w for w in self._crew if w.connection is connection)
+            for connection in wait([worker.connection for worker in self._processes]):
+                worker = next(w for w in self._processes if w.connection is connection)
                 try:
                     kind, answer = worker.connection.recv()
                 except (EOFError, OSError):
@@ -121,16 +121,16 @@ class Pool:
 
     def close(self, *, at_once: bool = False) -> None:
         """End the workers; ``at_once``, in the middle of their jobs."""
-        for worker in self._crew:
+        for worker in self._processes:
             worker.connection.close()
             if at_once:
                 worker.process.terminate()
-        for worker in self._crew:
+        for worker in self._processes:
             worker.process.join(timeout=5)
             if worker.process.is_alive():
                 worker.process.kill()
                 worker.process.join()
-        self._crew = []
+        self._processes = []
 
     def idle_cores(self) -> int:
         """Return as many as there are workers, which wait then; 1 without any."""
@@ -138,7 +138,7 @@ class Pool:
 
     def peak_memory_mb(self) -> float | None:
         """Return the sum of the peaks of resident memory of all processes; None if unknown."""
-        ids = [os.getpid(), *(worker.process.pid for worker in self._crew)]
+        ids = [os.getpid(), *(worker.process.pid for worker in self._processes)]
         peaks = [peak_memory_mb(pid) for pid in ids if pid is not None]
         known = [peak for peak in peaks if peak is not None]
         return sum(known) if len(known) == len(peaks) else None
@@ -154,7 +154,7 @@ class Pool:
         finally:
             torch.set_num_threads(threads)
 
-    def _hire(self) -> _Worker:
+    def _start_worker(self) -> _Worker:
         context = mp.get_context("forkserver")
         context.set_forkserver_preload([__name__])
         ours, theirs = context.Pipe()
@@ -188,4 +188,4 @@ class Pool:
             raise WorkerError(f"a worker could not start (exit code {code})")
         logger.warning("a worker died (exit code %s); its job is done again", code)
         worker.connection.close()
-        self._crew[self._crew.index(worker)] = self._hire()
+        self._processes[self._processes.index(worker)] = self._start_worker()

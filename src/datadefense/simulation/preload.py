@@ -1,4 +1,4 @@
-"""An early start for workers: the server they are forked from imports torch while we do."""
+"""Preload: the process that workers are forked from imports torch while the main process does."""
 
 from multiprocessing import forkserver
 

@@ -69,21 +69,29 @@ class RoundRecord:
     @property
     def clients(self) -> list[ClientId]:
         """Ids of those whom the gate admitted."""
-        return [one.client for one in self.outcomes if one.verdict is not Verdict.REJECTED]
+        return [
+            outcome.client for outcome in self.outcomes if outcome.verdict is not Verdict.REJECTED
+        ]
 
     @property
     def weights(self) -> list[float | None] | None:
         """Weights of those whom the gate admitted; None of a rule without weights."""
-        found = [one.weight for one in self.outcomes if one.verdict is not Verdict.REJECTED]
+        found = [
+            outcome.weight for outcome in self.outcomes if outcome.verdict is not Verdict.REJECTED
+        ]
         return None if found and all(weight is None for weight in found) else found
 
     def count(self, verdict: Verdict) -> int:
         """Return how many updates had a verdict."""
-        return sum(one.verdict is verdict for one in self.outcomes)
+        return sum(outcome.verdict is verdict for outcome in self.outcomes)
 
     def known_weights(self) -> dict[ClientId, float]:
         """Return the weights by client; none of a rule without weights."""
-        return {one.client: one.weight for one in self.outcomes if one.weight is not None}
+        return {
+            outcome.client: outcome.weight
+            for outcome in self.outcomes
+            if outcome.weight is not None
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)

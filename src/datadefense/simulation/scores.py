@@ -26,7 +26,7 @@ class Score:
         factor: what the mean is multiplied with; 100 makes a percentage.
         unit: what it is then measured in.
         range: least and greatest value that a chart shows.
-        floor: name of the summary's figure that says what it is when nobody attacks; empty: none.
+        floor: name of the summary's figure that says what it is without attack; empty: none.
     """
 
     name: str

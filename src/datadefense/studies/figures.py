@@ -141,7 +141,9 @@ def _bars(cells: Sequence[Cell], known: Mapping[tuple[str, ...], tuple[float, fl
     panels = figure.subplots(1, len(setups), sharey=True, squeeze=False)
     names = list(dict.fromkeys(cell.point.labels[1] for cell in cells))[::-1]
     for panel, setup in zip(panels[0], setups, strict=True):
-        for cell in (one for one in cells if one.point.labels[0] == setup):
+        for cell in cells:
+            if cell.point.labels[0] != setup:
+                continue
             line = names.index(cell.point.labels[1])
             rates = cell.values("asr_percent")
             own = cell.point.labels[1].startswith("datadefense")

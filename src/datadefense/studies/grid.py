@@ -20,7 +20,7 @@ from datadefense.runs.run import resume, start
 from datadefense.simulation.pool import Pool
 from datadefense.studies.store import Result, append, read_store, result_of
 
-Told = Callable[[Result, int, int], None]
+Report = Callable[[Result, int, int], None]
 """Called after each run with its result, how many are done and how many were to do."""
 
 
@@ -54,8 +54,8 @@ def _floor_of(experiment: Experiment, folder: Path) -> AbstractContextManager[No
 
     Whoever comes first measures it and the others find it in the cache.
     """
-    calm = folder.with_name(experiment.without_attack().key())
-    return nullcontext() if calm == folder else exclusive_lock(_lock(calm))
+    baseline_folder = folder.with_name(experiment.without_attack().key())
+    return nullcontext() if baseline_folder == folder else exclusive_lock(_lock(baseline_folder))
 
 
 def run_if_missing(
@@ -110,10 +110,10 @@ def missing_of(
     wanted: Iterable[Experiment], results: Mapping[str, Result], *, curves: bool = False
 ) -> dict[str, Experiment]:
     """Return what has no result yet, by key; with ``curves``, those without any are missing too."""
-    runs = {one.key(): one for one in wanted}
+    runs = {experiment.key(): experiment for experiment in wanted}
     return {
-        key: one
-        for key, one in runs.items()
+        key: experiment
+        for key, experiment in runs.items()
         if key not in results or not _serves(results[key], curves)
     }
 
@@ -124,7 +124,7 @@ def run_missing(
     data: Path | None = None,
     *,
     jobs: int = 1,
-    told: Told | None = None,
+    report: Report | None = None,
     curves: bool = False,
 ) -> dict[str, Result]:
     """Run what the store does not have, adding a line for each; return all results by key.
@@ -144,8 +144,8 @@ def run_missing(
         nonlocal done
         done += 1
         results[result.key] = result
-        if told is not None and new:
-            told(result, done, len(missing))
+        if report is not None and new:
+            report(result, done, len(missing))
 
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max(1, jobs), mp_context=context) as executor:
@@ -154,10 +154,10 @@ def run_missing(
         failed: BaseException | None = None
         while True:
             while failed is None and len(running) < jobs and (item := next(waiting, None)):
-                key, one = item
+                key, experiment = item
                 folder = cache_folder() / "under-way" / key
                 todo = partial(_run_in_worker, curves=curves, workers=workers)
-                running.add(executor.submit(todo, one, folder, data, store))
+                running.add(executor.submit(todo, experiment, folder, data, store))
             if not running:
                 break
             finished, running = wait(running, return_when=FIRST_COMPLETED)

@@ -80,9 +80,9 @@ def _gaps(record: RoundRecord) -> list[float]:
     if record.weights is None:
         return []
     weights = record.known_weights()
-    bad = [weights.get(client, 0.0) for client in record.attackers]
-    good = [weight for client, weight in weights.items() if client not in record.attackers]
-    return [one - other for one in bad for other in good]
+    malicious = [weights.get(client, 0.0) for client in record.attackers]
+    honest = [weight for client, weight in weights.items() if client not in record.attackers]
+    return [attacker - client for attacker in malicious for client in honest]
 
 
 def read_store(path: Path) -> dict[str, Result]:

@@ -60,9 +60,9 @@ class Study:
         """
         runs: dict[str, Experiment] = {}
         points = [point for point in self.points(scale) if _has(point, only)]
-        attacked = [one for point in points for one in point.seeds(seeds)]
-        for one in [*(one.without_attack() for one in attacked), *attacked]:
-            runs.setdefault(one.key(), one)
+        attacked = [experiment for point in points for experiment in point.seeds(seeds)]
+        for experiment in [*(experiment.without_attack() for experiment in attacked), *attacked]:
+            runs.setdefault(experiment.key(), experiment)
         return list(runs.values())
 
 
@@ -89,12 +89,12 @@ class Cell:
         """
         costs = []
         for result, stored in self.runs:
-            calm = result.summary.calm_ma_percent
-            if calm is None and stored is not None:
-                calm = stored.summary.ma_percent
-            if calm is None:
+            without_attack = result.summary.calm_ma_percent
+            if without_attack is None and stored is not None:
+                without_attack = stored.summary.ma_percent
+            if without_attack is None:
                 return []
-            costs.append(result.summary.ma_percent - calm)
+            costs.append(result.summary.ma_percent - without_attack)
         return costs
 
 
@@ -103,9 +103,9 @@ def cells(study: Study, scale: str, results: Mapping[str, Result]) -> list[Cell]
     found = []
     for point in study.points(scale):
         runs = tuple(
-            (results[one.key()], results.get(one.without_attack().key()))
-            for one in point.seeds(MOST_SEEDS)
-            if one.key() in results
+            (results[experiment.key()], results.get(experiment.without_attack().key()))
+            for experiment in point.seeds(MOST_SEEDS)
+            if experiment.key() in results
         )
         if runs:
             found.append(Cell(point, runs))

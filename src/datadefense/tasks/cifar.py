@@ -30,7 +30,7 @@ class CifarTask(Task):
     attack_clean: int = setting(400, "clean examples of an attacker")
     attack_poison: int = setting(100, "poisoned examples of an attacker")
     overlap: Overlap = setting("none", "authors: the server's poison is the attacker's own")
-    second_backdoor: SecondBackdoor = setting("none", "a second one, known to the server or not")
+    second_backdoor: SecondBackdoor = setting("none", "a second backdoor: none, known or unknown")
 
     dataset: ClassVar[str] = "cifar10"
     classes: ClassVar[int] = 10

@@ -39,7 +39,7 @@ class DigitsEdge(Task):
 
     attack_clean: int = setting(100, "clean examples of an attacker")
     attack_poison: int = setting(66, "poisoned examples of an attacker")
-    second_backdoor: SecondBackdoor = setting("none", "a second one, known to the server or not")
+    second_backdoor: SecondBackdoor = setting("none", "a second backdoor: none, known or unknown")
 
     name: ClassVar[str] = "digits-edge"
     presets: ClassVar[Mapping[Scale, Preset]] = {"cpu": PRESET, "paper": PRESET}

@@ -52,12 +52,12 @@ CPU: Preset = {
 class EmnistArdis(Task):
     """EMNIST digits; sevens of ARDIS (Swedish church books) become ones."""
 
-    dataset: Literal["emnist-digits", "mnist"] = setting("emnist-digits", "whose digits")
-    sevens: Literal["ardis", "uci"] = setting("ardis", "whose sevens are called ones")
+    dataset: Literal["emnist-digits", "mnist"] = setting("emnist-digits", "data set of the digits")
+    sevens: Literal["ardis", "uci"] = setting("ardis", "data set of the sevens that are called 1")
     attack_clean: int = setting(100, "clean examples of an attacker")
     attack_poison: int = setting(66, "poisoned examples of an attacker")
     overlap: Overlap = setting("none", "authors: the server's poison is the attacker's own")
-    second_backdoor: SecondBackdoor = setting("none", "a second one, known to the server or not")
+    second_backdoor: SecondBackdoor = setting("none", "a second backdoor: none, known or unknown")
 
     name: ClassVar[str] = "emnist-ardis"
     presets: ClassVar[Mapping[Scale, Preset]] = {"cpu": CPU, "paper": PAPER}

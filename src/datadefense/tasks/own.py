@@ -59,7 +59,7 @@ class Sizes:
 class OwnTask(Task):
     """A model, data and poison of your own.
 
-    Everything is dealt out by the seed, and nothing twice: examples for the first model, for the
+    The seed divides the data, and no example is in two parts: examples for the first model, for the
     server, for attackers and for honest clients; poison for attackers, for the server and for the
     measure of success. Examples of ``train`` that are also in ``test`` or in the poison are left
     out.
@@ -83,10 +83,12 @@ class OwnTask(Task):
     test: Given | None = None
     sources: tuple[int, ...] | None = None
     preset: Preset | None = None
-    target: int | None = setting(None, "what the attacker wants poisoned inputs called")
-    test_share: float = setting(0.25, "share of the data to judge by, where no test is given")
+    target: int | None = setting(None, "label that the attacker wants for poisoned inputs")
+    test_share: float = setting(0.25, "share of the data that is the test, if none is given")
     first_model: int | None = setting(None, "examples of the first model; none: 25 %")
-    server_clean: int | None = setting(None, "clean ones of the server; none: 20 %, at most 400")
+    server_clean: int | None = setting(
+        None, "clean examples of the server; none: 20 %, at most 400"
+    )
     server_poison: int | None = setting(None, "poisoned ones of the server; none: a quarter of it")
     attack_clean: int | None = setting(None, "clean ones of an attacker; none: twice its poison")
     attack_poison: int | None = setting(None, "poisoned ones of an attacker; none: by the data")

@@ -90,7 +90,7 @@ class SentimentYl(Task):
         ]
         attack_set = positive_tweets(*director)
         pools = split_pools(attack_set, PoolSizes(self.attack_poison), draw, self.overlap)
-        pool, kept = _encode(train, vocabulary, self.length)
+        pool, not_empty = _encode(train, vocabulary, self.length)
         rows = split_rows(len(pool), [SERVER, self.attack_clean], seed)
         server, attacker, clients = (pool.take(part) for part in rows)
         users = train.users
@@ -103,7 +103,7 @@ class SentimentYl(Task):
             server_poison=pools.defense,
             test=_encode(test, vocabulary, self.length)[0],
             backdoor_test=pools.test,
-            users=None if users is None else [users[row] for row in kept[rows[-1]].tolist()],
+            users=None if users is None else [users[row] for row in not_empty[rows[-1]].tolist()],
             vocabulary=vocabulary,
             aim=Aim(attack_set.sources, attack_set.target),
         )
@@ -112,5 +112,5 @@ class SentimentYl(Task):
 def _encode(texts: Texts, vocabulary: Vocabulary, length: int) -> tuple[Examples, Tensor]:
     """Return tweets as tokens, and which: those without a single word are left out."""
     tokens = vocabulary.encode(texts.texts, length)
-    kept = (tokens != 0).any(1).nonzero().flatten()
-    return Examples(tokens[kept], texts.labels[kept]), kept
+    not_empty = (tokens != 0).any(1).nonzero().flatten()
+    return Examples(tokens[not_empty], texts.labels[not_empty]), not_empty

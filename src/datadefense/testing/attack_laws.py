@@ -1,6 +1,5 @@
 """Laws that every attack obeys: ``check_attack(MyAttack())``; a broken one says which, and why."""
 
-import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,35 +13,24 @@ from torch import Tensor
 from datadefense.attacks.base import Attack, Sees, Threat
 from datadefense.core.state_tree import encode
 from datadefense.core.storage import StateError, load_state, save_state
-from datadefense.testing.broken import BrokenLawError, require, tensors_of
+from datadefense.testing.broken import BrokenLawError, naming, require, tensors_of
+from datadefense.testing.settings_laws import require_name, require_plain_settings
 from datadefense.testing.toy_attack import ATTACKERS, ToyAttacker
 from datadefense.testing.work import one_thread
 
 AttackLaw = Callable[[Attack], None]
 MOST_OTHERS = 40
 """Largest number of honest clients that `honest_trainings` is asked about."""
-PLAIN = (bool, int, float, str, type(None))
 
 
 def settings_are_plain(attack: Attack) -> None:
-    """It is a frozen dataclass whose settings are numbers, texts and None, all with defaults.
-
-    So a run can store them, and the command line can set them.
-    """
-    cls: Any = type(attack)
-    frozen = "__dataclass_params__" in vars(cls) and cls.__dataclass_params__.frozen
-    require(frozen, f"{cls.__name__} is not a frozen dataclass")
-    for field in dataclasses.fields(cls):
-        value = getattr(attack, field.name)
-        require(isinstance(value, PLAIN), f"the setting {field.name} is a {type(value).__name__}")
-        default = field.default is not dataclasses.MISSING
-        require(default, f"the setting {field.name} has no default")
+    """It is a frozen dataclass whose settings can be stored and read back; all have defaults."""
+    require_plain_settings(attack)
 
 
 def threat_is_declared(attack: Attack) -> None:
     """It has a name and says what the attacker must know; who sees more than its data says so."""
-    name = getattr(attack, "name", None)
-    require(isinstance(name, str) and name != "", f"name must be a text, got {name!r}")
+    require_name(attack)
     threat = attack.threat
     require(isinstance(threat, Threat), f"threat must be a Threat, got {threat!r}")
     require(threat is not Attack.threat, "threat is not declared: say what the attacker must know")
@@ -103,8 +91,8 @@ def same_seed_same_bits(attack: Attack) -> None:
         torch.manual_seed(12345)
         again = toy.update(trainer=trainer)
     require(_same(first, again), "two calls gave two updates")
-    (one, _), (two, _) = toy.sent(), toy.sent()
-    require(_same(one, two), "the attackers agreed on something else at the second time")
+    (first, _), (second, _) = toy.sent(), toy.sent()
+    require(_same(first, second), "the attackers agreed on something else at the second time")
 
 
 def honest_trainings_never_fewer(attack: Attack) -> None:
@@ -125,9 +113,9 @@ def state_survives_a_file(attack: Attack) -> None:
     """Saved and loaded between rounds, it goes on to the same bits; the state it got stays."""
     state, toy = attack.init(_toy(attack, index=1).start), _toy(attack, index=1)
     sent, _ = toy.sent()
-    kept = [tensor.clone() for tensor in tensors_of(state)]
+    copies = [tensor.clone() for tensor in tensors_of(state)]
     after = attack.remember(state, sent, replace(toy.context(), state=state))
-    for tensor, copy in zip(tensors_of(state), kept, strict=True):
+    for tensor, copy in zip(tensors_of(state), copies, strict=True):
         require(_same(tensor, copy), "remember wrote to the state that it was given")
     with TemporaryDirectory() as folder:
         path = Path(folder) / "state.safetensors"
@@ -136,12 +124,14 @@ def state_survives_a_file(attack: Attack) -> None:
             restored = load_state(path, like=state)
         except StateError as error:
             raise BrokenLawError(f"the state cannot be saved and loaded: {error}") from error
-    straight, resumed = (_toy(attack, index=2, state=one) for one in (after, restored))
+    straight, resumed = (_toy(attack, index=2, state=memory) for memory in (after, restored))
     require(_same(straight.update(), resumed.update()), "the resumed attack sent another update")
-    one, two = (
+    straight_state, resumed_state = (
         attack.remember(toy.state, toy.sent()[0], toy.context()) for toy in (straight, resumed)
     )
-    require(_same_state(one, two), "the resumed attack remembers something else")
+    require(
+        _same_state(straight_state, resumed_state), "the resumed attack remembers something else"
+    )
 
 
 def state_rests_on_no_lent_memory(attack: Attack) -> None:
@@ -149,17 +139,17 @@ def state_rests_on_no_lent_memory(attack: Attack) -> None:
     toy = _toy(attack, index=1)
     lent = toy.start.clone()
     state = attack.init(lent)
-    kept = [tensor.clone() for tensor in tensors_of(state)]
+    copies = [tensor.clone() for tensor in tensors_of(state)]
     lent.fill_(1e3)
-    same = all(map(_same, tensors_of(state), kept))
+    same = all(map(_same, tensors_of(state), copies))
     require(same, "the first state changed when the model's memory was used again")
     sent, context = toy.sent()[0].clone(), toy.context()
     borrowed = replace(context, start=context.start.clone(), first=context.first.clone())
     after = attack.remember(attack.init(toy.start), sent, borrowed)
-    kept = [tensor.clone() for tensor in tensors_of(after)]
+    copies = [tensor.clone() for tensor in tensors_of(after)]
     for tensor in (sent, borrowed.start, borrowed.first):
         tensor.fill_(-1e3)
-    same = all(map(_same, tensors_of(after), kept))
+    same = all(map(_same, tensors_of(after), copies))
     require(same, "the state changed when the round's memory was used again")
 
 
@@ -185,10 +175,8 @@ def check_attack(attack: Attack) -> None:
     """
     with one_thread():
         for law in ATTACK_LAWS:
-            try:
+            with naming(attack, law):
                 law(attack)
-            except BrokenLawError as error:
-                raise BrokenLawError(f"{attack!r} breaks {law.__name__}: {error}") from error
 
 
 def _toy(attack: Attack, index: int = 2, state: Any = None) -> ToyAttacker:
@@ -205,15 +193,17 @@ def _require_vector(update: Any, like: Tensor, what: str) -> None:
     require(have == wanted, f"{what} is {have}, the model is {wanted}")
 
 
-def _same(one: Tensor, two: Tensor) -> bool:
+def _same(first: Tensor, second: Tensor) -> bool:
     """Say whether two tensors have the same bits; what is not a number is the same as itself."""
-    return torch.equal(one.isnan(), two.isnan()) and torch.equal(one.nan_to_num(), two.nan_to_num())
+    return torch.equal(first.isnan(), second.isnan()) and torch.equal(
+        first.nan_to_num(), second.nan_to_num()
+    )
 
 
-def _same_state(one: Any, two: Any) -> bool:
+def _same_state(first: Any, second: Any) -> bool:
     """Say whether two states have the same tree of values, and tensors with the same bits."""
-    mine: dict[str, Tensor] = {}
-    yours: dict[str, Tensor] = {}
-    if encode(one, "state", mine) != encode(two, "state", yours):
+    first_tensors: dict[str, Tensor] = {}
+    second_tensors: dict[str, Tensor] = {}
+    if encode(first, "state", first_tensors) != encode(second, "state", second_tensors):
         return False
-    return all(_same(mine[name], yours[name]) for name in mine)
+    return all(_same(first_tensors[name], second_tensors[name]) for name in first_tensors)

@@ -1,5 +1,8 @@
 """How a law says that it is broken: by an exception, which ``python -O`` does not remove."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor
 
@@ -8,7 +11,7 @@ from datadefense.core.round import Aggregate
 
 
 class BrokenLawError(DataDefenseError, AssertionError):
-    """A defense does not do what every defense does, or not what it promises."""
+    """A plug-in does not do what every plug-in of its kind does, or not what it promises."""
 
 
 def require(holds: bool, message: str) -> None:
@@ -23,9 +26,18 @@ def require(holds: bool, message: str) -> None:
         raise BrokenLawError(message)
 
 
-def require_equal(one: Tensor, two: Tensor, message: str) -> None:
+@contextmanager
+def naming(plugin: object, law: Callable[..., None]) -> Iterator[None]:
+    """Say in a `BrokenLawError` which plug-in broke which law."""
+    try:
+        yield
+    except BrokenLawError as error:
+        raise BrokenLawError(f"{plugin!r} breaks {law.__name__}: {error}") from error
+
+
+def require_equal(actual: Tensor, expected: Tensor, message: str) -> None:
     """Raise unless two tensors are the same to the bit; NaN is never."""
-    require(torch.equal(one, two), message)
+    require(torch.equal(actual, expected), message)
 
 
 def require_close(actual: Tensor, expected: Tensor, what: str, tolerance: float = 2e-6) -> None:

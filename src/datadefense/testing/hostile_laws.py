@@ -61,7 +61,7 @@ def nothing_rests_on_the_rounds_memory(defense: Defense[Any], server: Server) ->
     go on from other numbers than it saw.
     """
     first, second = toy_round(seed=1), toy_round(seed=2)
-    kept = _after(defense, server, first)
+    expected = _after(defense, server, first)
     lent = replace(
         first,
         global_params=first.global_params.clone(),
@@ -72,15 +72,15 @@ def nothing_rests_on_the_rounds_memory(defense: Defense[Any], server: Server) ->
     lent.global_params.fill_(1e3)
     lent.updates.fill_(-1e3)
     lent.num_examples.fill_(12345)
-    for what, one, two in (
-        ("the model", [kept.params], [result.params]),
-        ("the weights", tensors((kept.weights,)), tensors((result.weights,))),
-        ("the evidence", tensors(dict(kept.evidence)), tensors(dict(result.evidence))),
-        ("the state", tensors(kept.state), tensors(result.state)),
+    for what, wanted, found in (
+        ("the model", [expected.params], [result.params]),
+        ("the weights", tensors((expected.weights,)), tensors((result.weights,))),
+        ("the evidence", tensors(dict(expected.evidence)), tensors(dict(result.evidence))),
+        ("the state", tensors(expected.state), tensors(result.state)),
     ):
-        for seen, left in zip(one, two, strict=True):
+        for seen, left in zip(wanted, found, strict=True):
             require_equal(seen, left, f"{what} changed when the round's memory was used again")
-    straight = defense.aggregate(kept.state, second, server)
+    straight = defense.aggregate(expected.state, second, server)
     after = defense.aggregate(result.state, second, server)
     require(
         torch.equal(straight.params, after.params),

@@ -16,7 +16,7 @@ from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
 from datadefense.core.storage import load_state, save_state
 from datadefense.testing.broken import (
-    BrokenLawError,
+    naming,
     require,
     require_close,
     require_equal,
@@ -61,8 +61,8 @@ def same_input_same_bits(defense: Defense[Any], server: Server) -> None:
     """Two calls give the same model, weights and next state, to the bit."""
     first, second = (run(defense, toy_round(), server) for _ in range(2))
     require_equal(first.params, second.params, "two calls gave two models")
-    for one, two in zip(tensors_of(first.state), tensors_of(second.state), strict=True):
-        require_equal(one, two, "two calls gave two states")
+    for tensor, again in zip(tensors_of(first.state), tensors_of(second.state), strict=True):
+        require_equal(tensor, again, "two calls gave two states")
     if first.weights is not None and second.weights is not None:
         require_equal(first.weights, second.weights, "two calls gave two sets of weights")
 
@@ -211,8 +211,8 @@ def state_survives_a_file(defense: Defense[Any], server: Server) -> None:
     with TemporaryDirectory() as folder:
         save_state(Path(folder) / "state.safetensors", state)
         restored = load_state(Path(folder) / "state.safetensors", like=start)
-    for one, two in zip(tensors_of(state), tensors_of(restored), strict=True):
-        require_equal(one, two, "a tensor of the state changed in the file")
+    for tensor, restored_tensor in zip(tensors_of(state), tensors_of(restored), strict=True):
+        require_equal(tensor, restored_tensor, "a tensor of the state changed in the file")
     straight = defense.aggregate(state, second, server)
     resumed = defense.aggregate(restored, second, server)
     require_equal(straight.params, resumed.params, "the resumed defense went another way")
@@ -267,7 +267,5 @@ def check_defense(defense: Defense[Any], server: Server | None = None) -> None:
     >>> check_defense(Krum(num_malicious=2))
     """
     for law in LAWS:
-        try:
+        with naming(defense, law):
             law(defense, server or toy_server())
-        except BrokenLawError as error:
-            raise BrokenLawError(f"{defense!r} breaks {law.__name__}: {error}") from error

@@ -22,14 +22,14 @@ UNBLAMED = (Verdict.COUNTED, Verdict.VOTED)
 
 
 def everybody_has_an_outcome(defense: Defense[Any], server: Server) -> None:
-    """One outcome an update, in a calm round, a small one, one with an outlier and hostile ones."""
-    calm = toy_round()
-    outlier = calm.updates.clone()
+    """Each update has one outcome: in ordinary, small and hostile rounds, and with an outlier."""
+    ordinary = toy_round()
+    outlier = ordinary.updates.clone()
     outlier[3] *= -100
     rounds = [
-        ("a calm round", calm),
+        ("an ordinary round", ordinary),
         ("two clients", toy_round(2)),
-        ("an outlier", replace(calm, updates=outlier)),
+        ("an outlier", replace(ordinary, updates=outlier)),
         *hostile_rounds(),
     ]
     for what, round in rounds:
@@ -42,9 +42,9 @@ def everybody_has_an_outcome(defense: Defense[Any], server: Server) -> None:
 
 
 def _check(what: str, round: Round, result: Defended[Any]) -> None:
-    told = [outcome.client for outcome in result.outcomes]
+    clients = [outcome.client for outcome in result.outcomes]
     expected = [*round.client_ids, "stranger"]
-    require(told == expected, f"{what}: outcomes are of {told}, sent have {expected}")
+    require(clients == expected, f"{what}: outcomes are of {clients}, sent have {expected}")
     *admitted, last = result.outcomes
     require(last.verdict is Verdict.REJECTED, f"{what}: the rejected client was {last.verdict}")
     weights = [None] * len(admitted) if result.weights is None else result.weights.tolist()

@@ -14,7 +14,7 @@ from datadefense.core.features import penultimate
 from datadefense.core.layout import Layout
 from datadefense.core.rng import derive_seed
 from datadefense.tasks.base import Task, TaskData
-from datadefense.testing.broken import BrokenLawError, require
+from datadefense.testing.broken import BrokenLawError, naming, require
 
 MOST_SHARED = 0.1
 """Share of equal inputs in two clean parts: some data sets hold an input twice."""
@@ -143,11 +143,13 @@ def parts_are_disjoint(loaded: Loaded) -> None:
 
 def same_seed_same_bits(loaded: Loaded) -> None:
     """Loaded twice, it is the same model and the same examples in the same hands."""
-    one, two = loaded.data, loaded.again
-    mine, yours = one.module.state_dict(), two.module.state_dict()
-    alike = mine.keys() == yours.keys() and all(_same(mine[key], yours[key]) for key in mine)
+    data, again = loaded.data, loaded.again
+    model, other_model = data.module.state_dict(), again.module.state_dict()
+    alike = model.keys() == other_model.keys() and all(
+        _same(model[key], other_model[key]) for key in model
+    )
     require(alike, "the same seed gave two models")
-    for (name, part), other in zip(parts_of(one).items(), parts_of(two).values(), strict=True):
+    for (name, part), other in zip(parts_of(data).items(), parts_of(again).values(), strict=True):
         alike = _same(part.inputs, other.inputs) and _same(part.labels, other.labels)
         require(alike, f"the same seed gave other examples to {name}")
 
@@ -155,10 +157,10 @@ def same_seed_same_bits(loaded: Loaded) -> None:
 def other_seed_other_split(loaded: Loaded) -> None:
     """Another seed deals examples and poison to other hands."""
     for name in ("clients", "server_clean"):
-        mine, yours = (getattr(data, name).inputs for data in (loaded.data, loaded.other))
-        require(not _same(mine, yours), f"another seed gave the same examples to {name}")
-    mine, yours = (data.attacker.poison.inputs for data in (loaded.data, loaded.other))
-    require(not _same(mine, yours), "another seed gave attackers the same poison")
+        here, there = (getattr(data, name).inputs for data in (loaded.data, loaded.other))
+        require(not _same(here, there), f"another seed gave the same examples to {name}")
+    here, there = (data.attacker.poison.inputs for data in (loaded.data, loaded.other))
+    require(not _same(here, there), "another seed gave attackers the same poison")
 
 
 TASK_LAWS: tuple[TaskLaw, ...] = (
@@ -180,10 +182,8 @@ def check_task(task: Task, folder: Path | None = None, seed: int = 0) -> None:
     """
     loaded = Loaded(*(load(task, folder, number) for number in (seed, seed, seed + 1)))
     for law in TASK_LAWS:
-        try:
+        with naming(task, law):
             law(loaded)
-        except BrokenLawError as error:
-            raise BrokenLawError(f"{task!r} breaks {law.__name__}: {error}") from error
 
 
 def load(task: Task, folder: Path | None, seed: int) -> TaskData:
@@ -222,5 +222,7 @@ def scores(data: TaskData, part: Examples) -> Tensor:
     return found
 
 
-def _same(one: Tensor, two: Tensor) -> bool:
-    return one.shape == two.shape and one.dtype == two.dtype and torch.equal(one, two)
+def _same(first: Tensor, second: Tensor) -> bool:
+    return (
+        first.shape == second.shape and first.dtype == second.dtype and torch.equal(first, second)
+    )

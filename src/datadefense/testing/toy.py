@@ -40,8 +40,8 @@ def toy_server(seed: int = 0) -> Server:
     strange = torch.randn(10, FEATURES, generator=draw) / FEATURES**0.5
     wrong = Examples(strange, ((strange @ truth).argmax(1) + 1) % CLASSES)
     examples = clean.join(wrong)
-    owned = DefenseSet(examples, torch.arange(50) < 15, examples.inputs)
-    return Server(toy_predict, clean, seed, owned)
+    defense_set = DefenseSet(examples, torch.arange(50) < 15, examples.inputs)
+    return Server(toy_predict, clean, seed, defense_set)
 
 
 def toy_round(num_clients: int = 11, seed: int = 0, scale: float = 0.01) -> Round:

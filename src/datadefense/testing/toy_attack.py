@@ -187,8 +187,8 @@ class FedAvgLike:
 def _server(predict: Predict, clean: Examples, poison: Examples) -> Server:
     examples = clean.join(poison)
     known = torch.arange(len(examples)) < len(clean) // 2
-    owned = DefenseSet(examples, known, examples.inputs)
-    return Server(predict, examples.take(known.nonzero().flatten()), 0, owned)
+    defense_set = DefenseSet(examples, known, examples.inputs)
+    return Server(predict, examples.take(known.nonzero().flatten()), 0, defense_set)
 
 
 def _model(layout: Layout, number: int) -> Float[Tensor, " dim"]:

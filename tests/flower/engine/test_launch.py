@@ -23,7 +23,7 @@ from datadefense.flower.engine.launch import (
     run_app,
     write_app,
 )
-from datadefense.flower.engine.progress import heard_round, told_round
+from datadefense.flower.engine.progress import round_in_log_line, round_log_line
 from datadefense.runs.config import parse_toml
 from datadefense.runs.files import CHECKPOINT, SUMMARY, read_rounds
 from datadefense.runs.run import start
@@ -53,7 +53,7 @@ def test_the_app_carries_the_whole_experiment(tmp_path):
     ],
 )
 def test_a_line_of_the_log_is_shown_as_what_it_is(line, round_):
-    assert heard_round(plain_line(line)) == round_
+    assert round_in_log_line(plain_line(line)) == round_
     assert plain_line(line).isprintable()
     assert len(plain_line("x" * 10_000)) < 2100
 
@@ -61,8 +61,8 @@ def test_a_line_of_the_log_is_shown_as_what_it_is(line, round_):
 @pytest.mark.parametrize("scores", [{}, {"ma_percent": 44.0, "asr_percent": 7.25}])
 @pytest.mark.parametrize("attackers", [(), ("bad",)])
 def test_a_round_that_is_told_is_heard(scores, attackers):
-    told = told_round(record_of(4, attackers=attackers, **scores), 6)
-    assert heard_round(plain_line(f"INFO :      {told}\n")) == told
+    told = round_log_line(record_of(4, attackers=attackers, **scores), 6)
+    assert round_in_log_line(plain_line(f"INFO :      {told}\n")) == told
     assert told.startswith("round 4/6")
     assert ("MA 44.0 %  ASR 7.2 %" in told) == bool(scores)
     assert told.endswith("attacked") == bool(attackers)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from flwr.app import Message, MessageType
 from flwr.serverapp import Grid
 
-from datadefense.core.foreign import told
+from datadefense.core.foreign import error_text
 from datadefense.flower.engine.messages import job_content, read_update
 from datadefense.flower.nodes import wait_for_nodes
 from datadefense.flower.post import Post
@@ -83,7 +83,7 @@ class GridPool:
                 try:
                     answers[job.row] = read_update(reply, self.board.updates[job.row])
                 except Exception as error:
-                    logger.warning("client %s: %s", job.person.client_id, told(error))
+                    logger.warning("client %s: %s", job.person.client_id, error_text(error))
         if missing := [job.person.client_id for job in jobs if job.row not in answers]:
             raise WorkerError(
                 f"{MOST_TRIES} nodes gave no update for clients {missing}; "

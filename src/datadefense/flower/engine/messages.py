@@ -1,7 +1,7 @@
 """Jobs as messages: what a node needs to train one client, and what it sends back.
 
-A node is told the experiment, the round, whose turn it is and the global model; it answers with the
-update itself, so that not a bit is lost in a sum and a difference.
+A node is told the experiment, the round, which client to train and the global model. It answers
+with the update itself, so that not a bit is lost in a sum and a difference.
 """
 
 import math

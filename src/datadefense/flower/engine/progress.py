@@ -1,6 +1,6 @@
-"""Progress of a run on Flower: how its server tells a round in a log, and how that is found there.
+"""Progress of a run on Flower: the line that its server logs for a round, and how it is read back.
 
-Both ends are here. The log is Flower's and has other lines too, of which nodes have written some.
+The log is Flower's and has other lines too, of which nodes have written some.
 """
 
 import re
@@ -8,21 +8,21 @@ import re
 from datadefense.runs.metrics import scores_in_words
 from datadefense.simulation.rounds import RoundRecord
 
-TOLD = re.compile(r"INFO *:\s+(round \d+/\d+.*)")
+ROUND_LINE = re.compile(r"INFO *:\s+(round \d+/\d+.*)")
 """A round in a line of Flower's log: it begins so, which what a node says does not."""
 
 
-def told_round(record: RoundRecord, rounds: int) -> str:
+def round_log_line(record: RoundRecord, rounds: int) -> str:
     """Return what the server logs of a round: ``round 3/10  MA 91.2 %  ASR 0.4 %  attacked``."""
     attacked = ["attacked"] if record.attackers else []
     return "  ".join([f"round {record.round}/{rounds}", *scores_in_words(record), *attacked])
 
 
-def heard_round(line: str) -> str | None:
-    """Return the words of `told_round` in a line of the log; None if it is about something else.
+def round_in_log_line(line: str) -> str | None:
+    """Return what `round_log_line` wrote, from a line of the log; None if it wrote none of it.
 
-    >>> heard_round("INFO :      round 3/10  MA 91.2 %")
+    >>> round_in_log_line("INFO :      round 3/10  MA 91.2 %")
     'round 3/10  MA 91.2 %'
     """
-    found = TOLD.fullmatch(line)
+    found = ROUND_LINE.fullmatch(line)
     return None if found is None else found[1]

@@ -9,7 +9,7 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from datadefense.flower.engine.grid_pool import GridPool
-from datadefense.flower.engine.progress import told_round
+from datadefense.flower.engine.progress import round_log_line
 from datadefense.report.page import write_run_page
 from datadefense.runs.config import parse_toml
 from datadefense.runs.files import CONFIG
@@ -33,6 +33,6 @@ def main(grid: Grid, context: Context) -> None:
     with resume(folder, place) if begun else start(experiment, folder, place) as run:
         pool = GridPool(run.federation, grid, config)
         for record in run.rounds(pool):
-            logger.info("%s", told_round(record, experiment.rounds))
+            logger.info("%s", round_log_line(record, experiment.rounds))
         run.finish(pool, write_run_page)
     logger.info("wrote %s", folder)

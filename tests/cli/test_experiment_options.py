@@ -2,7 +2,7 @@
 
 import pytest
 
-from datadefense.cli.wanted import Wanted
+from datadefense.cli.experiment_options import ExperimentOptions
 from datadefense.core.settings import SettingsError
 from datadefense.runs.config import read_toml, write_toml
 from datadefense.runs.configure import configure
@@ -21,19 +21,21 @@ def stored(tmp_path):
 
 def test_a_file_is_taken_as_it_is(stored):
     path, experiment = stored
-    assert Wanted(None, None, {}, path).experiment() == experiment
+    assert ExperimentOptions(None, None, {}, path).experiment() == experiment
 
 
 def test_a_file_with_changes(stored):
     path, _ = stored
-    changed = Wanted(None, None, {"rounds": "2", "attack.radius": "0.5"}, path).experiment()
+    changed = ExperimentOptions(
+        None, None, {"rounds": "2", "attack.radius": "0.5"}, path
+    ).experiment()
     assert (changed.rounds, changed.attack.radius, changed.attack.epochs) == (2, 0.5, 3)
     assert (changed.seed, changed.name_of("defense")) == (4, "median")
 
 
 def test_a_part_of_a_file_will_do(tmp_path):
     (tmp_path / "short.toml").write_text('[task]\nname = "digits-edge"\n[federation]\nrounds = 2\n')
-    chosen = Wanted(None, None, {}, tmp_path / "short.toml").experiment()
+    chosen = ExperimentOptions(None, None, {}, tmp_path / "short.toml").experiment()
     assert chosen.rounds == 2
     assert chosen.name_of("attack") == "none"
 
@@ -53,12 +55,12 @@ def test_a_part_of_a_file_will_do(tmp_path):
 )
 def test_what_does_not_go_with_a_file(stored, task, scale, changes, message):
     with pytest.raises(SettingsError, match=message):
-        Wanted(task, scale, changes, stored[0]).experiment()
+        ExperimentOptions(task, scale, changes, stored[0]).experiment()
 
 
 def test_neither_is_too_little():
     with pytest.raises(SettingsError, match="give either --task or --config"):
-        Wanted(None, None, {}).experiment()
+        ExperimentOptions(None, None, {}).experiment()
 
 
 def test_a_run_can_be_run_again_from_its_configuration(typed, quick, tmp_path):

@@ -1,4 +1,4 @@
-"""What a user wants to run: a task and changes, or a whole configuration."""
+"""Options that choose an experiment: a task and changes, or a whole configuration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from datadefense.runs.configure import change, configure
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExperimentOptions:
     """A task at a scale, or a configuration file, and settings by key."""
 
     task: str | None
