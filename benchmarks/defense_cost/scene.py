@@ -111,7 +111,7 @@ class Scene:
 
         def run() -> None:
             report = defense.aggregate(state, self.round, server).report
-            if odd := {"restarted", "fallback", "nothing_sure"} & report.keys():
+            if odd := {"restarted", "fallback", "weakened"} & report.keys():
                 raise RuntimeError(f"{self}: not an ordinary round, {odd}")
 
         return run

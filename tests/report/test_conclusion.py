@@ -6,6 +6,9 @@ from tests.runs.summaries import SUMMARY
 from datadefense.report.conclusion import outcome, overall, verdict
 
 
+HELD = {"final_asr_percent": 2.0}
+
+
 def figures(**changes):
     return dataclasses.asdict(SUMMARY) | changes
 
@@ -13,17 +16,29 @@ def figures(**changes):
 @pytest.mark.parametrize(
     ("changes", "found", "words"),
     [
-        ({"excess_asr_percent": 1.0}, "kept out", "The backdoor was kept out."),
+        ({**HELD, "excess_asr_percent": 1.0}, "kept out", "The backdoor was kept out."),
+        (
+            {"excess_asr_percent": 4.0, "asr_percent": 5.0, "final_asr_percent": 24.0},
+            "partly",
+            "5.0 % of unseen poisoned examples got the attacker's label, against 1.0 % without "
+            "attack, and 24.0 % after the last round.",
+        ),
+        (
+            {"excess_asr_percent": -4.0, "asr_floor_percent": 55.0},
+            "unclear",
+            "cannot be judged. 55.0 % of unseen poisoned examples get the attacker's label without",
+        ),
+        ({"excess_asr_percent": 60.0, "asr_floor_percent": 30.0}, "got in", "The backdoor got in."),
         ({"excess_asr_percent": 20.0}, "partly", "The backdoor got in partly."),
         ({"excess_asr_percent": 90.0}, "got in", "The backdoor got in."),
         ({"attack": "none"}, "calm", "Nobody attacked."),
         (
-            {"excess_asr_percent": 1.0, "ma_percent": 80.0, "calm_ma_percent": 90.0},
+            {**HELD, "excess_asr_percent": 1.0, "ma_percent": 80.0, "calm_ma_percent": 90.0},
             "damaged",
             "The backdoor was kept out, but the model was damaged.",
         ),
         (
-            {"excess_asr_percent": 1.0, "ma_percent": 80.1, "calm_ma_percent": 90.0},
+            {**HELD, "excess_asr_percent": 1.0, "ma_percent": 80.1, "calm_ma_percent": 90.0},
             "kept out",
             "9.9 points less than",
         ),

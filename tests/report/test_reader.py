@@ -2,11 +2,12 @@ import dataclasses
 import json
 
 import pytest
+from tests.records import record_of
 from tests.report.synthetic import Size, write_run
 from tests.runs.summaries import SUMMARY
 
 from datadefense.core.round_files import FileError
-from datadefense.report.reader import read_run
+from datadefense.report.reader import read_run, weakened
 from datadefense.runs.summary import summarise
 
 
@@ -133,3 +134,11 @@ def test_a_defense_without_a_detector_needs_no_gallery(tmp_path):
     run = read_run(write_run(tmp_path / "run", Size(rounds=3), defense="median"))
     assert run.notes == []
     assert run.gallery is None
+
+
+def test_a_page_says_in_how_many_rounds_the_defense_lacked_something():
+    plain, lacking = record_of(report={}), record_of(report={"weakened": "no poison"})
+    assert weakened([plain, plain]) == []
+    assert weakened([lacking, plain, lacking]) == [
+        "In 2 of 3 rounds the defense was weakened: no poison."
+    ]

@@ -12,7 +12,6 @@ from datadefense import Server
 from datadefense.core.round_files import FileError
 from datadefense.defense_sets.preview import read_gallery
 from datadefense.defenses import SparseFed
-from datadefense.defenses.datadefense.model_scores import fingerprint
 from datadefense.report.page import write_run_page
 from datadefense.runs import build
 from datadefense.runs import run as run_module
@@ -195,8 +194,6 @@ def test_a_run_keeps_what_its_page_needs(tmp_path):
         run.finish(pool, write_run_page)
     gallery = read_gallery(tmp_path / "run" / "gallery.json")
     owned = run.server.defense_set
-    made = fingerprint(run.progress.params, owned.examples)
-    assert list(run.progress.state.kept) == [made], "the next round would not know its model again"
     assert [shown.id for shown in gallery] == list(owned.ids)
     assert [shown.known_clean for shown in gallery] == owned.known_clean.tolist()
     assert read_floor(tmp_path / "run" / "floor.json").ma_percent > 10

@@ -216,7 +216,7 @@ class _Display:
     """A progress bar on a terminal, a line a round elsewhere."""
 
     def __init__(self, console: Console, run: Run) -> None:
-        self.console, self.run = console, run
+        self.console, self.run, self.weakened = console, run, ""
         self.bar = Progress(
             TextColumn("round {task.completed}/{task.total}"),
             BarColumn(),
@@ -237,7 +237,13 @@ class _Display:
         self.bar.stop()
 
     def show(self, record: RoundRecord) -> None:
-        """Show one round."""
+        """Show one round, and once what the defense lacks."""
+        said = record.report.get("weakened")
+        if said and said != self.weakened:
+            self.weakened = said
+            self.console.print(
+                f"warning: round {record.round}: {said}", style="yellow", highlight=False
+            )
         words = [*scores_in_words(record), f"{seconds_in_all(record):.2f} s"]
         if record.attackers:
             words.append("attacked")
@@ -252,14 +258,15 @@ class _Display:
 def print_summary(console: Console, summary: Summary, folder: Path) -> None:
     """Say in one line how a run ended, and where it is."""
     weight = summary.attacker_weight_mean
-    excluded = summary.honest_excluded_percent
+    excluded, weakened = summary.honest_excluded_percent, summary.weakened_rounds
     console.print(
         f"{summary.setup}, {summary.attack} against {summary.defense}: "
         f"MA {summary.ma_percent:.1f} %, ASR {summary.asr_percent:.1f} % "
         f"(floor {summary.asr_floor_percent:.1f} %, excess {summary.excess_asr_percent:.1f} %, "
         f"peak {summary.peak_asr_percent:.1f} %)"
         + ("" if weight is None else f", attacker's weight {weight:.3f}")
-        + ("" if excluded is None else f", honest excluded {excluded:.0f} %"),
+        + ("" if excluded is None else f", honest excluded {excluded:.0f} %")
+        + (f", weakened in {weakened} of {summary.rounds} rounds" if weakened else ""),
         highlight=False,
         soft_wrap=True,
     )

@@ -92,7 +92,8 @@ class Aggregate(Generic[StateT]):
             not weigh clients (the median of each coordinate, say).
         evidence: per client, the numbers behind the decision (Krum's score, an update's norm).
         report: facts about the round as plain JSON values. ``"fallback"`` is there when the rule
-            could not be applied and says why and what was done instead.
+            could not be applied and says why and what was done instead; ``"weakened"`` when it was
+            applied without what it is good for, and says what was missing.
         reasons: why a client has weight 0 or less than its share, one entry a client, None where
             there is nothing to say; empty: the core tells from the evidence. A rule without
             weights leaves out whom it gives a reason.

@@ -5,17 +5,22 @@ from typing import Any, Literal
 
 Figures = Mapping[str, Any]
 """Of a run, by the names of `Summary`; None where a figure is not known."""
-Outcome = Literal["kept out", "damaged", "partly", "got in", "calm", "unknown"]
+Outcome = Literal["kept out", "damaged", "partly", "got in", "calm", "unclear", "unknown"]
 KEPT_OUT, GOT_IN = 5, 50
 """Percentage points above the floor up to which, and from which, a backdoor counts as such."""
 DAMAGED = 10
 """Points of accuracy below averaging without attack at which a model counts as damaged."""
+UNCLEAR = 20
+"""Percent of success without attack from which on an attack cannot be told from its absence."""
+RISING = 10
+"""Points above the floor after the last round at which a backdoor is in, whatever the mean."""
 SENTENCES: Mapping[Outcome, str] = {
     "kept out": "The backdoor was kept out.",
     "damaged": "The backdoor was kept out, but the model was damaged.",
     "partly": "The backdoor got in partly.",
     "got in": "The backdoor got in.",
     "calm": "Nobody attacked.",
+    "unclear": "Whether the backdoor was kept out cannot be judged.",
     "unknown": "Whether the backdoor was kept out is not known yet.",
 }
 
@@ -26,8 +31,12 @@ def outcome(figures: Figures | None) -> Outcome:
         return "calm"
     if figures is None or figures["excess_asr_percent"] is None:
         return "unknown"
-    excess = figures["excess_asr_percent"]
+    excess, floor = figures["excess_asr_percent"], figures["asr_floor_percent"]
+    if floor >= UNCLEAR and excess < GOT_IN:
+        return "unclear"
     if excess <= KEPT_OUT:
+        if figures["final_asr_percent"] - floor >= RISING:
+            return "partly"
         return "damaged" if (_cost(figures) or 0) >= DAMAGED else "kept out"
     return "got in" if excess >= GOT_IN else "partly"
 
@@ -49,6 +58,7 @@ def overall(labels: Sequence[str], outcomes: Sequence[Outcome]) -> str:
         ("partly", "let it in partly"),
         ("got in", "let it in"),
         ("calm", "had no attack to stand"),
+        ("unclear", "cannot be judged"),
         ("unknown", "cannot be judged yet"),
     ):
         names = [label for label, found in zip(labels, outcomes, strict=True) if found == kind]
@@ -61,8 +71,16 @@ def _success(figures: Figures, found: Outcome) -> str:
     rate, floor = figures["asr_percent"], figures["asr_floor_percent"]
     if found == "calm":
         return f"{rate:.1f} % of the poisoned examples get the attacker's label anyway."
+    if found == "unclear":
+        return (
+            f"{floor:.1f} % of unseen poisoned examples get the attacker's label without any "
+            f"attack, {rate:.1f} % with it: choose poison that the first model resists."
+        )
     against = "" if floor is None else f", against {floor:.1f} % without attack"
-    return f"{rate:.1f} % of unseen poisoned examples got the attacker's label{against}."
+    last = figures["final_asr_percent"]
+    rising = floor is not None and last - floor >= RISING > rate - floor
+    end = f", and {last:.1f} % after the last round" if rising else ""
+    return f"{rate:.1f} % of unseen poisoned examples got the attacker's label{against}{end}."
 
 
 def _cost(figures: Figures) -> float | None:

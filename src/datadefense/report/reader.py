@@ -75,6 +75,7 @@ def read_run(folder: Path) -> StoredRun:
         elif figures is None or figures["asr_floor_percent"] is None:
             notes.insert(0, f"This run is not finished: there is no {SUMMARY} yet.")
     name = folder.resolve().name
+    notes += weakened(records)
     return StoredRun(name, config, choices, records, figures, floor, gallery, notes)
 
 
@@ -156,3 +157,11 @@ def _plain(summary: Summary) -> dict[str, Any]:
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in dataclasses.asdict(summary).items()
     }
+
+
+def weakened(records: Sequence[RoundRecord]) -> list[str]:
+    """Say in how many rounds a defense lacked what it is good for, and what that was."""
+    said = [str(record.report["weakened"]) for record in records if "weakened" in record.report]
+    if not said:
+        return []
+    return [f"In {len(said)} of {len(records)} rounds the defense was weakened: {said[-1]}."]

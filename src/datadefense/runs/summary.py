@@ -28,7 +28,8 @@ class Summary:
     what it was; None if it does not within the run, or if the attack never stops. Seconds of a part
     are means over the rounds that have it; those of the attack are a part of training.
     ``evasion_budget``: the largest step towards the backdoor that the defense lets through, mean
-    over attacked rounds; None but for attackers who call the defense.
+    over attacked rounds; None but for attackers who call the defense. ``weakened_rounds``: rounds
+    in which the defense said that it lacked what it is good for; older summaries do not have it.
     """
 
     setup: str
@@ -57,6 +58,7 @@ class Summary:
     peak_memory_mb: float | None
     calm_ma_percent: float | None = None
     evasion_budget: float | None = None
+    weakened_rounds: int | None = None
 
 
 def summarise(
@@ -105,6 +107,7 @@ def summarise(
         peak_memory_mb=peak_memory_mb,
         calm_ma_percent=floor.ma_percent,
         evasion_budget=evasion_budget(records),
+        weakened_rounds=sum("weakened" in record.report for record in records),
     )
 
 

@@ -141,7 +141,7 @@ def is_sound(result, round):
     assert (result.weights >= 0).all()
     total, counted = float(result.weights.sum()), int((result.weights > 0).sum())
     assert total <= 1 + 1e-5
-    if "nothing_sure" not in report:
+    if "weakened" not in report:
         expected = report["step"] * min(1, 2 * counted / round.num_clients)
         assert total == pytest.approx(expected, abs=1e-5)
     if counted == 0:
@@ -200,7 +200,7 @@ class Watched:
         self.sure = marked_places(result)
         assert not owned.known_clean[self.sure].any()
         if not self.sure:
-            assert "nothing_sure" in result.report
+            assert "weakened" in result.report
             return
         old, new = (
             success(predict, params, owned.examples, self.sure)

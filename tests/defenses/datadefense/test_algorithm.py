@@ -165,7 +165,7 @@ def test_without_sure_poison_the_farthest_by_krums_score_are_left_out(server, cl
     assert (result.weights == 0).nonzero().flatten().tolist() == sorted(out)
     assert float(result.weights.sum()) == pytest.approx(1, abs=1e-5)
     assert marked_places(result) == []
-    assert result.report["nothing_sure"] == NOTHING_SURE
+    assert result.report["weakened"] == NOTHING_SURE
     assert result.evidence["known_poison"].tolist() == [0] * clients
     assert result.evidence["known_poison"].tolist() == [0] * clients
     assert not {"known_poison", "known_poison_limit"} & set(result.report)
@@ -274,7 +274,7 @@ def test_the_report_tells_of_the_promise():
     margins = list(map(sets.log_odds, logits, owned.examples.labels.tolist()))
     expected = sets.slow_suspicion(margins, owned.known_clean.tolist())
     assert suspicions(result) == pytest.approx(expected, abs=1e-3)
-    assert "nothing_sure" not in report
+    assert "weakened" not in report
 
 
 def test_claims_and_provenance_are_not_read():

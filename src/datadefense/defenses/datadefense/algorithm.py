@@ -39,7 +39,10 @@ from datadefense.kernels.sums import add_weighted, norms
 
 PENALTIES = ("known_poison", "moved_far")
 """The penalties of a client, in the order of the columns."""
-NOTHING_SURE = "no example is surely poisoned: the farthest updates are left out instead"
+NOTHING_SURE = (
+    "no example of the defense set is surely poisoned (about ten poisoned ones of one label are "
+    "needed): the updates with the worst Krum scores are left out instead"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -261,7 +264,7 @@ class DataDefense(Defense[DataDefenseState]):
         self, held: Held, poison: SurePoison, limit: float, *, nobody: bool
     ) -> dict[str, Any]:
         """Return what the report says of the limit: what is known, the limit, what was done."""
-        report: dict[str, Any] = {"nothing_sure": NOTHING_SURE}
+        report: dict[str, Any] = {"weakened": NOTHING_SURE}
         if len(poison):
             report = {
                 "known_poison": held.known,

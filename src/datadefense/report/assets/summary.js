@@ -49,7 +49,7 @@ function comparison(runs) {
 }
 
 function signOf(run) {
-  const signs = { "kept out": "\u2713", damaged: "!", partly: "~", "got in": "\u2717" };
+  const signs = { "kept out": "\u2713", damaged: "!", partly: "~", "got in": "\u2717", unclear: "?" };
   const sign = signs[run.outcome] ?? "";
   return make(
     "span",
