@@ -5,7 +5,6 @@ from tests.runs.summaries import SUMMARY
 
 from datadefense.report.conclusion import outcome, overall, verdict
 
-
 HELD = {"final_asr_percent": 2.0}
 
 

@@ -101,6 +101,8 @@ def _heterogeneous(scale: str) -> Iterator[Point]:
             for defense in ("fedavg", "multi-krum", DEFAULT):
                 of_run = {**LONG, "alpha": alpha, **changes, "defense": defense}
                 yield point_of(scale, (alpha, attack, defense), "digits-edge", of_run)
+        absent = {**LONG, "alpha": alpha, "attack": "absent", "malicious": "0.2"}
+        yield point_of(scale, (alpha, "attackers absent", "fedavg"), "digits-edge", absent)
 
 
 def _oracle(scale: str) -> Iterator[Point]:
