@@ -72,13 +72,25 @@ def demo(
 def run(
     task: Annotated[
         str | None,
-        typer.Option("--task", "--setup", help="Task and backdoor; see `datadefense list tasks`."),
+        typer.Option(
+            "--task",
+            "--setup",
+            help="Name of a task, or module:name of your own; see `datadefense list tasks`.",
+        ),
     ] = None,
     defense: Annotated[
-        str | None, typer.Option(help="Name of a defense (default: fedavg).")
+        str | None,
+        typer.Option(
+            help="Name of a defense, module:Class, or parts joined by + as in nnm+multi-krum "
+            "(default: fedavg)."
+        ),
     ] = None,
     attack: Annotated[
-        str | None, typer.Option(help="Name of an attack; see `datadefense list attacks`.")
+        str | None,
+        typer.Option(
+            help="Name of an attack, module:Class, or none; see `datadefense list attacks` "
+            "(default: pgd-replacement)."
+        ),
     ] = None,
     malicious: Annotated[
         float | None,
