@@ -54,7 +54,7 @@ def test_lines_are_whole_in_a_narrow_pipe(typed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     ended = typed("list", "settings")
     (line,) = [line for line in ended.out.splitlines() if line.startswith("warm.epochs")]
-    assert line.endswith("most passes; without an accuracy, exactly so many; 0: no training")
+    assert line.endswith("most passes; all of them if no accuracy is set; 0: no training")
 
 
 def test_an_unknown_name_is_one_line(typed):
