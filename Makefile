@@ -6,7 +6,11 @@ BIN := $(VENV)/bin
 UNITS := $(addprefix tests/,kernels core defenses attacks data tasks)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test coverage quick check lint-js fuzz thorough licences bench bench-engine clean
+CHECKS := types format lint layers security pinned audit
+# Else every worker of every run compiles and rewrites each test file anew: 4 s of CPU each.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: demo test coverage quick check $(CHECKS) lint-js fuzz thorough licences bench bench-engine clean
 
 demo: $(VENV)/.installed-demo  ## Attack a federation and show what each defense makes of it
 	$(BIN)/datadefense demo
@@ -17,19 +21,33 @@ test: check  ## Linters, types, layers and all tests
 coverage:  ## The same, with a floor on branch coverage; tests take half as long again
 	$(MAKE) test COVERAGE="--cov --cov-report=term:skip-covered"
 
-quick: $(VENV)/.installed-dev  ## Format, lint, layers and the unit tests that take less than a second
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/lint-imports
+quick: format lint layers  ## Format, lint, layers and the unit tests that take less than a second
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m 'not slow' $(UNITS)
 
-check: $(VENV)/.installed-dev  ## Format, lint, types, import contracts, dependencies
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
+check: $(VENV)/.installed-dev  ## Format, lint, types, import contracts, dependencies: side by side
+	@$(MAKE) --no-print-directory --jobs 3 $(CHECKS)
+
+$(CHECKS): $(VENV)/.installed-dev
+
+types:
 	$(BIN)/mypy
+
+format:
+	$(BIN)/ruff format --check .
+
+lint:
+	$(BIN)/ruff check .
+
+layers:
 	$(BIN)/lint-imports
+
+security:
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src
+
+pinned:
 	$(BIN)/python -m tests.dependencies check
+
+audit:
 	$(BIN)/python -m tests.dependencies audit
 
 lint-js: $(VENV)/.installed-dev  ## Lint the report's scripts as the one that they are; needs Node

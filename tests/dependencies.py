@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -34,6 +35,7 @@ KNOWN = {
 """Licences that a package's own metadata do not tell."""
 
 
+@cache
 def installed() -> dict[str, metadata.Distribution]:
     """Return the packages that are installed, by their canonical names."""
     found = {canonicalize_name(one.metadata["Name"]): one for one in metadata.distributions()}
@@ -105,7 +107,7 @@ def audit() -> str:
     command = [sys.executable, "-m", "pip_audit", "--local", "--skip-editable", "--format", "json"]
     command += ["--progress-spinner", "off", "--timeout", "5"]
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         found = json.loads(ended.stdout)["dependencies"]
     except (subprocess.TimeoutExpired, json.JSONDecodeError, KeyError):
         return "pip-audit: skipped, no service answered"
@@ -121,6 +123,9 @@ def audit() -> str:
 
 
 def main(command: str) -> None:
+    if command == "audit":
+        say(audit())
+        return
     licences = {name: licence(name) for name in for_users()}
     if command == "check":
         constraints = Path(__file__).parents[1].joinpath("constraints.txt").read_text()
@@ -129,11 +134,9 @@ def main(command: str) -> None:
         if wrong := surprises(licences):
             raise SystemExit(f"licences to look at: {'; '.join(wrong)}")
         say(f"{len(installed()) - 1} packages pinned, {len(licences)} licences as expected")
-    elif command == "licences":
+    else:
         for name, stated in licences.items():
             say(f"{name} {installed()[name].version}: {stated}")
-    else:
-        say(audit())
 
 
 def say(text: str) -> None:

@@ -102,13 +102,13 @@ def cells(study: Study, scale: str, results: Mapping[str, Result]) -> list[Cell]
     """Return the points that have results, with all of them."""
     found = []
     for point in study.points(scale):
-        runs = tuple(
-            (results[experiment.key()], results.get(experiment.without_attack().key()))
-            for experiment in point.seeds(MOST_SEEDS)
-            if experiment.key() in results
-        )
-        if runs:
-            found.append(Cell(point, runs))
+        keys = point.experiment.seed_keys(MOST_SEEDS)
+        if not any(key in results for key in keys):
+            continue
+        without_attack = point.experiment.without_attack().seed_keys(MOST_SEEDS)
+        pairs = zip(keys, without_attack, strict=True)
+        runs = tuple((results[key], results.get(other)) for key, other in pairs if key in results)
+        found.append(Cell(point, runs))
     return found
 
 
