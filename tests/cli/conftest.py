@@ -32,8 +32,8 @@ def quick():
 
 
 @pytest.fixture
-def datadefense(tmp_path):
-    environment = {**os.environ, "DATADEFENSE_CACHE": str(tmp_path / "cache"), "COLUMNS": "200"}
+def datadefense(tmp_path, own_cache):
+    environment = {**os.environ, "DATADEFENSE_CACHE": str(own_cache), "COLUMNS": "200"}
     environment.pop("DATADEFENSE_DATA", None)
 
     def call(*arguments, **options):
@@ -60,9 +60,9 @@ class Ended:
 
 
 @pytest.fixture
-def typed(tmp_path, monkeypatch, capsys):
+def typed(tmp_path, own_cache, monkeypatch, capsys):
     """A function that runs a command in this process, with ``tmp_path`` as working folder."""
-    monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DATADEFENSE_CACHE", str(own_cache))
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.delenv("DATADEFENSE_DATA", raising=False)
     monkeypatch.setattr("datadefense.cli.app._prepare", lambda workers: None)

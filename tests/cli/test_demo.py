@@ -8,9 +8,9 @@ from datadefense.cli.app import app
 SMALL = ["--set", "rounds=2", "--set", "warm.accuracy_percent=30", "--set", "federation.epochs=1"]
 
 
-def test_the_demo_leaves_a_table_a_plot_a_page_and_the_runs(tmp_path, monkeypatch):
+@pytest.mark.usefixtures("own_cache")
+def test_the_demo_leaves_a_table_a_plot_a_page_and_the_runs(tmp_path):
     pytest.importorskip("mlxtend")
-    monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path / "cache"))
     out = tmp_path / "demo"
     names = "fedavg,datadefense"
     result = CliRunner().invoke(

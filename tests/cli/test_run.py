@@ -30,7 +30,8 @@ def run(datadefense, quick):
     return call
 
 
-def test_a_run_from_the_command_line(run, tmp_path):
+def test_a_run_from_the_command_line(run, typed, tmp_path, own_cache):
+    (own_cache / "warm").unlink()
     done = run("a", "--defense", "sparsefed", "--workers", 0)
     assert done.returncode == 0, done.stderr
     warm, *lines = done.stdout.splitlines()
@@ -45,7 +46,8 @@ def test_a_run_from_the_command_line(run, tmp_path):
     assert other.stdout.startswith("round 1/3  MA ")
     one, two = (load_file(tmp_path / name / "checkpoint.safetensors") for name in "ab")
     assert all(torch.equal(one[key], two[key]) for key in one)
-    assert "holds a run already" in run("a").stderr
+    again = typed("run", "--task", "digits-edge", "--out", "a")
+    assert "holds a run already" in again.err
 
 
 @pytest.fixture
@@ -151,8 +153,9 @@ def test_stopping_with_control_c_and_resuming(typed, long_run, tmp_path):
     assert resumed.out.splitlines()[0].startswith(f"round {done + 1}/{done + 2}")
 
 
-def test_strange_sevens_in_their_official_format(typed, tmp_path):
+def test_strange_sevens_in_their_official_format(typed, tmp_path, own_cache):
     """emnist-ardis from text files and IDX files, to a summary."""
+    (own_cache / "warm").unlink()
     write_mnist(tmp_path / "data", 700, 100)
     write_ardis(tmp_path / "data", 300, 100)
     settings = (

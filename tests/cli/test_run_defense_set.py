@@ -101,7 +101,8 @@ def test_tweets_as_tokens_and_as_texts(typed, tmp_path):
     assert hits[1] is None
 
 
-def test_mistakes_are_one_line_and_leave_nothing(typed, tmp_path):
+def test_mistakes_are_one_line_and_leave_nothing(typed, tmp_path, own_cache):
+    (own_cache / "warm").unlink()
     one_line(typed(*DIGITS, "--defense-set", "own"), "own holds no defense set: there is no exam")
     one_line(typed(*DIGITS, "--defense-set", "none"), "none holds no defense set")
     own(tmp_path / "own")
@@ -111,7 +112,7 @@ def test_mistakes_are_one_line_and_leave_nothing(typed, tmp_path):
     (tmp_path / "own" / "marks.csv").write_text("id,known_clean\n")
     one_line(typed(*DIGITS, "--defense-set", "own"), "marks.csv must have the columns id, known_cl")
     assert not (tmp_path / "runs").exists()
-    assert not (tmp_path / "cache").exists()
+    assert list(own_cache.iterdir()) == []
 
 
 def test_a_set_of_another_seed(typed):

@@ -110,9 +110,9 @@ def test_a_run_that_nothing_refers_to_lets_go(folder):
 
 
 @pytest.fixture
-def cache(tmp_path, monkeypatch):
+def cache(own_cache):
     pytest.importorskip("mlxtend")
-    monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path / "cache"))
+    return own_cache
 
 
 @pytest.mark.usefixtures("cache")

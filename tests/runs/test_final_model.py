@@ -10,10 +10,11 @@ from datadefense.core.round_files import FileError
 from datadefense.runs.final_model import run_model
 from datadefense.runs.run import start
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path / "cache"))
+def run(tmp_path):
     with start(quick(defense="datadefense"), tmp_path / "run") as one:
         one.save()
         yield one
