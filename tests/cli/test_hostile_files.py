@@ -222,12 +222,12 @@ def test_empty_junk_costs_no_memory(folder, run, monkeypatch):
 
 
 def test_thousands_of_sparse_files_end_nobodys_round(folder, run):
-    """Whole files by their size, 40 GB of them, of which the first eight bytes are read."""
+    """Whole files by their size, 10 GB of them, of which the first eight bytes are read."""
     wide = {"w": torch.zeros(10**6)}
     save_file(wide, folder / "g.safetensors")
     for j in range(1, 7):
         write_client(folder, f"c{j}", {"w": torch.full((10**6,), float(j))}, 1)
-    for j in range(10_000):
+    for j in range(2_500):
         with (folder / "clients" / f"a{j}").open("wb") as file:
             file.truncate(4 * 10**6 + 200)
     before = peak_memory_mb("self")
@@ -235,7 +235,7 @@ def test_thousands_of_sparse_files_end_nobodys_round(folder, run):
     assert peak_memory_mb("self") < before + 500
     rows = json.loads((folder / "report.json").read_text())["clients"]
     assert [row["client"] for row in rows[:6]] == ["c1", "c2", "c3", "c4", "c5", "c6"]
-    assert len(rows) == 10_006
+    assert len(rows) == 2_506
     assert "header of 0 bytes in a file of 4000200" in said(rows[-1])
 
 
