@@ -116,6 +116,18 @@ def test_the_defaults_change_nothing_but_name_their_plugins():
     }
 
 
+@pytest.mark.parametrize("seed", [0, 3])
+def test_keys_of_many_seeds_are_the_keys_of_each(seed):
+    server = ServerSettings(folder="my-set", digest="0123456789abcdef")
+    for plain in (Experiment(), Experiment(server=server), configure("digits-edge", "cpu", {})):
+        one = dataclasses.replace(plain, seed=seed)
+        expected = [dataclasses.replace(one, seed=number).key() for number in range(4)]
+        assert one.seed_keys(4) == expected
+        assert len({*expected}) == 4
+    with pytest.raises(SettingsError, match="pinned"):
+        Experiment(server=ServerSettings(folder="my-set")).seed_keys(1)
+
+
 def test_keys_know_the_values_and_not_only_the_names():
     assert Experiment(seed=1).key() != Experiment(seed=2).key()
     keys = [configure("digits-edge", "cpu", {"alpha": text}).key() for text in ("0.1", "0.2")]

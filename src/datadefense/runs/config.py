@@ -130,20 +130,37 @@ class Experiment:
 
     def keys(self) -> Iterator[str]:
         """Return the key, then those that the configuration has had before, the latest first."""
-        now = (ENGINE, 1 if self.attack is None else self.attack.revision, self.defense.revision)
-        for numbers in product(*(range(number, 0, -1) for number in now)):
+        for numbers in product(*(range(number, 0, -1) for number in self._revisions())):
             yield self.key_of(numbers)
+
+    def seed_keys(self, count: int) -> list[str]:
+        """Return the key that it has with each of the first seeds, much sooner than one by one."""
+        known = self._known()
+        known.pop("seed", None)
+        seeds: list[dict[str, Any]] = [{"seed": seed} if seed else {} for seed in range(count)]
+        return [_hashed(known | seed, self._revisions()) for seed in seeds]
 
     def key_of(self, revisions: Sequence[int]) -> str:
         """Return the key at given revisions of engine, attack and defense."""
+        return _hashed(self._known(), revisions)
+
+    def _revisions(self) -> Sequence[int]:
+        return (ENGINE, 1 if self.attack is None else self.attack.revision, self.defense.revision)
+
+    def _known(self) -> dict[str, Any]:
+        """Return what a key is made of, but for the revisions."""
         changes = self.changes()
         server = dict(changes.pop("server", {}))
         if server.pop("folder", None) is not None and self.server.digest is None:
             raise SettingsError("a run with a server.folder has a key once it is `pinned`")
         if server:
             changes["server"] = server
-        text = json.dumps([changes, list(revisions)], sort_keys=True, default=list)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return changes
+
+
+def _hashed(known: Mapping[str, Any], revisions: Sequence[int]) -> str:
+    text = json.dumps([known, list(revisions)], sort_keys=True, default=list)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def pinned(experiment: Experiment) -> Experiment:

@@ -102,13 +102,13 @@ def cells(study: Study, scale: str, results: Mapping[str, Result]) -> list[Cell]
     """Return the points that have results, with all of them."""
     found = []
     for point in study.points(scale):
-        runs = tuple(
-            (results[one.key()], results.get(one.without_attack().key()))
-            for one in point.seeds(MOST_SEEDS)
-            if one.key() in results
-        )
-        if runs:
-            found.append(Cell(point, runs))
+        keys = point.experiment.seed_keys(MOST_SEEDS)
+        if not any(key in results for key in keys):
+            continue
+        calm = point.experiment.without_attack().seed_keys(MOST_SEEDS)
+        pairs = zip(keys, calm, strict=True)
+        runs = tuple((results[key], results.get(peace)) for key, peace in pairs if key in results)
+        found.append(Cell(point, runs))
     return found
 
 
