@@ -192,11 +192,12 @@ def test_a_job_comes_back_from_its_message(setting):
         ("models", "datadefense"),
     ],
 )
-def test_the_strategy_makes_the_models_that_our_simulator_makes(setting, sends, defense):
+def test_the_strategy_makes_the_models_that_our_simulator_makes(setting, builtin, sends, defense):
     """To the bit if nodes send updates; else apart by the rounding of a sum and a difference."""
     configured, federation, server = setting
-    configured = dataclasses.replace(configured, defense=create(defense))
-    expected = rounds_of((configured, federation, server), Pool(federation))
+    other = dataclasses.replace(configured, defense=create(defense))
+    same_run = other == configured
+    expected = builtin if same_run else rounds_of((other, federation, server), Pool(federation))
     trainer, pool, seen = Trainer(federation.module, federation.layout), Pool(federation), {}
 
     def slot(row):
