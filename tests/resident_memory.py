@@ -1,12 +1,13 @@
-"""A round in a process of its own, and by how much it raised the process's resident memory.
+"""Rounds, each in a process of its own, and by how much they raised its resident memory.
 
-``python -m tests.resident_memory DEFENSE CLIENTS FOLDER`` writes megabytes: of the matrix, and of
-the peak over what was resident before. FOLDER is where updates are spilled; "" keeps them in
-memory.
+``python -m tests.resident_memory CLIENTS FOLDER DEFENSE...`` writes a line of megabytes for each:
+of the matrix, and of the peak over what was resident before. FOLDER is where updates are spilled;
+with a defense called ``in-memory`` fedavg's round is not.
 """
 
 import gc
 import json
+import multiprocessing
 import sys
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from datadefense.kernels import passes
 FEATURES, CLASSES = 100_000, 10
 DIM = FEATURES * CLASSES
 MOST_RESIDENT = 8_000_000
+IN_MEMORY = "in-memory"
 
 
 def predict(params, inputs):
@@ -58,8 +60,8 @@ def main(name, clients, folder):
     passes.MOST_RESIDENT = MOST_RESIDENT
     params = torch.zeros(DIM)
     layout = Layout.of_state_dict({"weight": params.view(CLASSES, FEATURES)})
-    gate = Gate(layout, spill=Spill(Path(folder), 0) if folder else None)
-    owner, defense = server(), create(name)
+    gate = Gate(layout, spill=None if name == IN_MEMORY else Spill(Path(folder), 0))
+    owner, defense = server(), create("fedavg" if name == IN_MEMORY else name)
     state = defense.init(owner, params)
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")
@@ -70,8 +72,16 @@ def main(name, clients, folder):
     assert bool(result.params.isfinite().all())
     matrix = admission.round.updates.nbytes
     peak = status_bytes("VmHWM") - before
-    json.dump({"matrix": matrix / 1e6, "peak": peak / 1e6}, sys.stdout)
+    found = {"defense": name, "matrix": matrix / 1e6, "peak": peak / 1e6}
+    sys.stdout.write(json.dumps(found) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    fork = multiprocessing.get_context("fork")  # torch is imported once, and nothing else is there
+    for each in sys.argv[3:]:
+        process = fork.Process(target=main, args=(each, int(sys.argv[1]), sys.argv[2]))
+        process.start()
+        process.join()
+        if process.exitcode:
+            sys.exit(process.exitcode)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from tests import oracles
+from tests.resident_memory import IN_MEMORY
 
 from datadefense import DEFENSES, Gate, Layout, Spill, Submission, create, defend
 from datadefense.kernels import passes
@@ -283,22 +284,14 @@ def test_a_part_is_the_columns_that_it_says(tmp_path, monkeypatch):
         assert torch.equal(passes.last_columns(copy, 1999), matrix[:, 1999:])
 
 
-def resident_megabytes(name, folder):
-    command = [sys.executable, "-m", "tests.resident_memory", name, "100", str(folder)]
+@pytest.mark.slow
+def test_a_round_of_400_mb_takes_little_memory(tmp_path):
+    """8 MB of the file and as much of a copy at a time; the rest is what the kernels need."""
+    names = ("fedavg", "median", "krum", "datadefense", "bulyan", "rfa", IN_MEMORY)
+    command = [sys.executable, "-m", "tests.resident_memory", "100", str(tmp_path), *names]
     root = Path(__file__).parents[2]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["fedavg", "median", "krum", "datadefense", "bulyan", "rfa"])
-def test_a_round_of_400_mb_takes_little_memory(name, tmp_path):
-    """8 MB of the file and as much of a copy at a time; the rest is what the kernels need."""
-    found = resident_megabytes(name, tmp_path)
-    assert found["matrix"] == 400
-    assert found["peak"] < 120
-
-
-@pytest.mark.slow
-def test_in_memory_it_takes_all_of_it():
-    assert resident_megabytes("fedavg", "")["peak"] > 400
+    found = {line["defense"]: line for line in map(json.loads, done.stdout.splitlines())}
+    assert {name: line["matrix"] for name, line in found.items()} == dict.fromkeys(names, 400)
+    assert found.pop(IN_MEMORY)["peak"] > 400
+    assert {name: line["peak"] for name, line in found.items() if line["peak"] >= 120} == {}
