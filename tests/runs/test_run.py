@@ -51,9 +51,10 @@ def facts(folder):
     return [dataclasses.replace(record, seconds={}) for record in read_rounds(folder)]
 
 
-@pytest.fixture
-def whole(tmp_path):
-    folder = fresh(tmp_path / "whole")
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that was never interrupted, for all to compare theirs with."""
+    folder = fresh(tmp_path_factory.mktemp("runs") / "whole")
     return folder, carry_on(folder)
 
 
@@ -125,20 +126,20 @@ def test_rounds_that_are_lost_are_an_error(tmp_path):
 
 QUICK = {
     "rounds": "3",
-    "clients": "12",
+    "clients": "40",
     "clients_per_round": "4",
     "federation.epochs": "1",
     "warm.accuracy_percent": "20",
+    "test_examples": "100",
 }
 CALM = QUICK | {"attack": "none"}
 QUICK |= {"attack.epochs": "1", "period": "2"}
 
 
 @pytest.fixture
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("DATADEFENSE_CACHE", str(tmp_path / "cache"))
+def cache(own_cache):
     pytest.importorskip("mlxtend")
-    return tmp_path / "cache"
+    return own_cache
 
 
 def test_a_run_leaves_a_folder(tmp_path, cache):
