@@ -1,6 +1,8 @@
 import logging
 import os
 from functools import cache
+from pathlib import Path
+from tempfile import gettempdir
 
 import pytest
 import torch
@@ -39,6 +41,21 @@ def own_cache(tmp_path_factory, warm_starts, monkeypatch):
     """
     folder = tmp_path_factory.mktemp("cache")
     (folder / "warm").symlink_to(warm_starts)
+    monkeypatch.setenv("DATADEFENSE_CACHE", str(folder))
+    return folder
+
+
+@pytest.fixture
+def decoded_images(tmp_path_factory, monkeypatch):
+    """A cache of this test's own, but for the pictures of real data sets.
+
+    These are decoded once on a machine: 60,000 take half a minute. A file of the cache is named by
+    the digest of what it was made of.
+    """
+    shared = Path(gettempdir()) / f"datadefense-tests-{os.getuid()}" / "images"
+    shared.mkdir(parents=True, exist_ok=True)
+    folder = tmp_path_factory.mktemp("cache")
+    (folder / "images").symlink_to(shared)
     monkeypatch.setenv("DATADEFENSE_CACHE", str(folder))
     return folder
 

@@ -174,11 +174,10 @@ def test_cars_of_noise_are_the_same_in_every_look():
 
 
 @pytest.fixture
-def real(tmp_path_factory, monkeypatch):
+def real(decoded_images):
     if not (REAL / "cifar10" / "train.parquet").is_file():
         pytest.skip(f"no real data in {REAL}: set DATADEFENSE_DATA")
-    cache = tmp_path_factory.getbasetemp() / "catalog-cache"
-    monkeypatch.setenv("DATADEFENSE_CACHE", str(cache))
+    assert decoded_images.is_dir()
     return REAL
 
 

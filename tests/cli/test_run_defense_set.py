@@ -108,7 +108,9 @@ def test_mistakes_are_one_line_and_leave_nothing(typed, tmp_path, own_cache):
     own(tmp_path / "own")
     (tmp_path / "file").write_text("no folder")
     one_line(typed(*DIGITS, "--defense-set", "file"), "file holds no defense set")
-    one_line(typed(*DIGITS, "--defense-set", "own", "--set", "marked_class=1"), "marked_class cannot")
+    one_line(
+        typed(*DIGITS, "--defense-set", "own", "--set", "marked_class=1"), "marked_class cannot"
+    )
     (tmp_path / "own" / "marks.csv").write_text("id,known_clean\n")
     one_line(typed(*DIGITS, "--defense-set", "own"), "marks.csv must have the columns id, known_cl")
     assert not (tmp_path / "runs").exists()

@@ -31,13 +31,11 @@ REAL = Path(os.environ.get("DATADEFENSE_DATA") or Path(__file__).parents[3] / "s
 
 
 @pytest.fixture(autouse=True)
-def exclusive_lock(tmp_path_factory, monkeypatch):
-    """No folder from the environment, no network, and a cache of this session's own."""
+def offline(decoded_images, monkeypatch):
+    """No folder from the environment, no network, and a cache of the test's own."""
     monkeypatch.delenv("DATADEFENSE_DATA", raising=False)
-    cache = tmp_path_factory.getbasetemp() / "catalog-cache"
-    monkeypatch.setenv("DATADEFENSE_CACHE", str(cache))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(cache / "hub"))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(decoded_images / "hub"))
 
 
 @pytest.fixture
