@@ -49,7 +49,7 @@ class GuardResult:
 
     Args:
         state_dict: the new global model, complete: ``load_state_dict`` takes it as it is.
-        outcomes: who counted and why, the admitted clients first.
+        outcomes: who counted and why, in the order in which clients were given.
         report: facts about the round as plain JSON; ``"held"`` and ``"fallback"`` say why the model
             stayed, or why the rule could not be applied.
         aggregate: the defense's full answer, with the evidence behind it.

@@ -24,8 +24,8 @@ class Defended(Aggregate[StateT]):
     """An aggregate that can be released, with what became of each client.
 
     Args:
-        outcomes: one for each update that was sent: the admitted in the round's order, then those
-            that the gate turned away.
+        outcomes: one for each update that was sent, in the order they came: those that the gate
+            turned away are in their places.
     """
 
     outcomes: tuple[ClientOutcome, ...] = ()
@@ -115,5 +115,5 @@ def _with_outcomes(result: Aggregate[StateT], admission: Admission) -> Defended[
         reasons=result.reasons,
         detector=result.detector,
         theta=result.theta,
-        outcomes=outcomes_of(result, admission.round, admission.rejected),
+        outcomes=outcomes_of(result, admission.round, admission.rejected, admission.passed),
     )
