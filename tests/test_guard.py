@@ -307,3 +307,12 @@ def test_slips_in_handing_over_are_said_and_change_nothing():
         dd.Guard(module.state_dict(), "fedavg")
     counted = guard.step(sent(module, 3), torch.tensor([1, 2, 1]))
     assert counted.aggregate.weights.tolist() == [0.25, 0.5, 0.25]
+
+
+def test_what_a_defense_needs_is_given_to_the_guard():
+    with pytest.raises(dd.InputError) as caught:
+        dd.Guard(model(), "datadefense")
+    assert str(caught.value) == (
+        "datadefense needs a model and a defense set on the server: "
+        "Guard(model=..., defense_set=...), see docs/defenses.md"
+    )

@@ -28,6 +28,7 @@ from datadefense.core.errors import InputError
 from datadefense.core.examples import Examples
 from datadefense.core.fingerprint import Fingerprint
 from datadefense.core.gate import Gate, Sends
+from datadefense.core.needs import Need, call_with
 from datadefense.core.outcomes import ClientOutcome
 from datadefense.core.predictor import Layout, predictor
 from datadefense.core.round import Aggregate, ClientId
@@ -41,6 +42,12 @@ from datadefense.defenses import create
 from datadefense.kernels.spill import Spill
 
 logger = logging.getLogger(__name__)
+ARGUMENTS = {
+    Need.MODEL: "model",
+    Need.CLEAN_EXAMPLES: "clean",
+    Need.DEFENSE_SET: "defense_set",
+}
+"""Under which name the guard takes what a defense needs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,6 +132,8 @@ class Guard:
         seed = secrets.randbits(63) if seed is None else seed
         predict = predictor(copy.deepcopy(model).cpu(), layout)
         self._server = Server(predict, clean, seed, defense_set)
+        offers = self._server.offers() | Need.CLIENT_IDENTITY
+        self.defense.check_needs(offers, call_with("Guard", ARGUMENTS, self.defense.needs))
         self._fingerprint = Fingerprint.of(self.defense, layout, run)
         self._run = RunState(params, self.defense.init(self._server, params), 0, seed)
         self._check_sends = check_sends

@@ -198,6 +198,10 @@ def test_files_of_the_other_kind_are_refused(folder, run, sends, base, message):
     code, out = run("--state", "state.safetensors", sends=sends)
     assert code == 2
     assert out.err.startswith(f"error: {message}")
+    other = "models" if sends == "updates" else "updates"
+    assert out.err.endswith(
+        f"If so, say --sends {other}; if not, switch this check off: --no-check-sends\n"
+    )
     assert len(out.err.strip().splitlines()) == 1
     written = {path.name for path in folder.iterdir()}
     assert written == {"g.safetensors", "clients"}
@@ -355,5 +359,6 @@ def test_what_it_cannot_give_is_said_before_any_file_is_read(run):
     assert code == 2
     assert out.err.strip() == (
         "error: clip+datadefense needs a model and a defense set on the server: aggregate has only "
-        "files: use datadefense run, or the Flower strategy, see docs/defenses.md"
+        "files: use dd.Guard in Python, the Flower strategy, or datadefense run, see "
+        "docs/defenses.md"
     )

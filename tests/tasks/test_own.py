@@ -345,7 +345,7 @@ def test_another_content_or_another_setting_in_the_file_is_another_run(my_module
         my_module("my_own", more)
         keys.add(configure("my_own:make", "cpu", QUICK).key())
     assert len(keys) == 3
-    with pytest.raises(SettingsError, match="model, data or poison have changed since the run"):
+    with pytest.raises(SettingsError, match="model, data or poison have changed since this con"):
         resume(tmp_path / "run")
 
 

@@ -29,7 +29,7 @@ from datadefense.core.round_files import (
     read_submissions,
     read_tensors,
 )
-from datadefense.core.sent_kind import check_kind
+from datadefense.core.sent_kind import Switches, check_kind
 from datadefense.core.server import Server
 from datadefense.core.settings import check_int as whole_number
 from datadefense.core.settings import read_pairs
@@ -38,8 +38,12 @@ from datadefense.defenses import create, settings_of
 from datadefense.kernels.spill import Spill
 from datadefense.kernels.sums import norms
 
-ONLY_FILES = "aggregate has only files: use datadefense run, or the Flower strategy"
+ONLY_FILES = (
+    "aggregate has only files: use dd.Guard in Python, the Flower strategy, or datadefense run"
+)
 """What to do with a defense that needs more than updates."""
+SWITCHES = Switches("--sends {}", "--no-check-sends")
+"""How this command is told what files hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +122,7 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
     most = min(whole, intake.max_clients)
     admission = gate.admit(files.index, params, submissions, expected=most)
     if intake.check_sends:
-        check_kind(admission, gate.sends)
+        check_kind(admission, gate.sends, SWITCHES)
     result = defend(defense, state, admission, params, server)
 
     outcomes = with_norms(result.outcomes, admission.round)

@@ -19,6 +19,8 @@ spoilt it. The check errs in one known case: updates that repeat all that the mo
 far, as in the second round of a linear model that began at zero. So callers let it be switched off.
 """
 
+from typing import NamedTuple
+
 from torch import Tensor
 
 from datadefense.core.errors import InputError
@@ -37,15 +39,23 @@ class WrongKindError(InputError):
     """Most clients seem to send whole models where updates are expected, or the reverse."""
 
 
-def check_kind(admission: Admission, sends: Sends) -> None:
+class Switches(NamedTuple):
+    """How a caller is told which kind clients send, and not to check it."""
+
+    kind: str = 'sends="{}"'
+    off: str = "check_sends=False"
+
+
+IN_PYTHON = Switches()
+
+
+def check_kind(admission: Admission, sends: Sends, switches: Switches = IN_PYTHON) -> None:
     """Raise `WrongKindError` where most clients of a round seem to send the other kind."""
-    if problem := wrong_kind(admission, sends):
-        raise WrongKindError(
-            f"{problem}; if not, switch this check off: check_sends=False, or --no-check-sends"
-        )
+    if problem := wrong_kind(admission, sends, switches):
+        raise WrongKindError(f"{problem}; if not, switch this check off: {switches.off}")
 
 
-def wrong_kind(admission: Admission, sends: Sends) -> str | None:
+def wrong_kind(admission: Admission, sends: Sends, switches: Switches = IN_PYTHON) -> str | None:
     """Say that most clients of a round seem to send the other kind; None if they do not.
 
     ``sends`` is that of the gate which admitted them.
@@ -61,7 +71,7 @@ def wrong_kind(admission: Admission, sends: Sends) -> str | None:
     }[sends]
     return (
         f"{odd} of {round.num_clients} clients seem to send {real}, not {sends}: what each of them "
-        f"sent is {facts}. If so, set sends to {real}"
+        f"sent is {facts}. If so, say {switches.kind.format(real)}"
     )
 
 

@@ -105,10 +105,24 @@ def _settings(cls: type[Any]) -> list[str]:
 
 
 def _alone(name: str, settings: Mapping[str, object]) -> Defense[Any]:
-    for kind, example in ((BEFORE, f"{name}+multi-krum"), (AFTER, f"multi-krum+{name}")):
-        if ":" not in name and name in kind.ours:
-            raise SettingsError(f"{name} is a {kind.kind}, not a defense: try {example}")
-    return REGISTRY.create(name, settings)
+    try:
+        cls = REGISTRY.find(name)
+    except SettingsError:
+        for kind, example in ((BEFORE, f"{name}+median"), (AFTER, f"median+{name}")):
+            if _is_of(kind, name):
+                raise SettingsError(
+                    f"{name} is a {kind.kind}, not a defense: write {example}"
+                ) from None
+        raise
+    return build(cls, settings, f"{REGISTRY.kind} {name}")
+
+
+def _is_of(kind: Registry[Any], name: str) -> bool:
+    try:
+        kind.find(name)
+    except SettingsError:
+        return False
+    return True
 
 
 def _named(part: str, name: str) -> _Named:

@@ -41,8 +41,8 @@ Raise it when these begin to give other figures: stored runs are then run again.
 """
 NO_DEFAULT = object()
 """Equal to no value."""
-NONE = "none"
-"""Name of the attack where nobody attacks."""
+NONE = attacks.NONE
+"""Name of the attack where nobody attacks; also how a setting that is not set is written."""
 PLUGINS: Mapping[str, Registry[Any]] = {
     "task": tasks.REGISTRY,
     "attack": attacks.REGISTRY,

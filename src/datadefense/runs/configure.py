@@ -97,7 +97,7 @@ def _changes_by_part(
     left = {key: text for key, text in changes.items() if key != "seed"}
     if named := [part for part in (*PLUGINS, "malicious") if part in left]:
         raise SettingsError(
-            f"{named[0]} is in the configuration file: change it there, or give --task"
+            f"{named[0]} is in the configuration file: change it there, or leave out --config"
         )
     names = {
         part: list(settings_of(value))

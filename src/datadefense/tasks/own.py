@@ -187,8 +187,8 @@ class OwnTask(Task):
         found = digest_of(module, *parts)
         if self.content not in (None, found):
             raise SettingsError(
-                f"model, data or poison have changed since the run began: their digest is {found}, "
-                f"not {self.content}"
+                f"model, data or poison have changed since this configuration was written: their "
+                f"digest is {found}, not {self.content}"
             )
         object.__setattr__(self, "content", found)
 
