@@ -170,7 +170,7 @@ def test_nobody_left_writes_nothing(folder, run):
     for j in range(1, 7):
         (folder / "clients" / f"c{j}.safetensors").unlink()
     code, out = run(defense="krum")
-    assert code == 1
+    assert code == 2
     assert "no update was admitted: nothing was written" in out.err
     assert not (folder / "new.safetensors").exists()
     assert not (folder / "report.json").exists()
@@ -183,6 +183,15 @@ def test_whole_models_are_the_default(folder, run, sends):
     code, _ = run(sends=sends)
     assert code == 0
     assert load_file(folder / "new.safetensors")["layer.weight"][0, 0] == 13.5
+
+
+def test_a_minority_of_the_other_kind_is_noted(folder, run):
+    for j in range(1, 7):
+        write_client(folder, f"c{j}", model((10 if j > 2 else 0) + j / 10), 1)
+    code, out = run(sends=None)
+    assert code == 0
+    assert "note: 2 of 6 files look like updates\n" in out.out
+    assert "look like" not in run("--no-check-sends", sends=None)[1].out
 
 
 @pytest.mark.parametrize(
@@ -221,7 +230,7 @@ def test_two_hostile_files_of_the_other_kind_do_not_stop_it(folder, run, sends, 
 def test_counts_for_files_that_name_none(folder, run):
     for j in range(1, 7):
         write_client(folder, f"c{j}", model(float(j)), None)
-    assert run(defense="fedavg")[0] == 1
+    assert run(defense="fedavg")[0] == 2
     assert run("--num-examples", "1", defense="fedavg")[0] == 0
     assert load_file(folder / "new.safetensors")["layer.weight"][0, 0] == 13.5
 
