@@ -79,13 +79,22 @@ def settings_of(defense: Defense[Any]) -> dict[str, Any]:
     >>> settings_of(create("nnm+krum"))
     {'nnm.num_malicious': 1, 'krum.num_malicious': 1}
     """
-    if not isinstance(defense, Pipeline):
-        return _values(defense)
     return {
-        f"{name}.{key}": value
-        for name, part in _names_of(defense)
+        f"{prefix}{key}": value
+        for prefix, part in named_parts(defense)
         for key, value in _values(part).items()
     }
+
+
+def named_parts(defense: Defense[Any]) -> list[tuple[str, Part]]:
+    """Return each part of a defense with what stands before its settings: ``"nnm."``, or nothing.
+
+    >>> [prefix for prefix, _ in named_parts(create("nnm+krum"))], named_parts(create("krum"))
+    (['nnm.', 'krum.'], [('', Krum(num_malicious=1))])
+    """
+    if not isinstance(defense, Pipeline):
+        return [("", defense)]
+    return [(f"{name}.", part) for name, part in _names_of(defense)]
 
 
 def _names_of(pipeline: Pipeline) -> Iterator[tuple[str, Part]]:
