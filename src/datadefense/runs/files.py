@@ -14,6 +14,7 @@ from datadefense.simulation.rounds import RoundRecord
 
 CONFIG, ROUNDS, SUMMARY = "config.toml", "rounds.jsonl", "summary.json"
 FLOOR, GALLERY, REPORT = "floor.json", "gallery.json", "report.html"
+CODE = "code.json"
 CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
 
 
