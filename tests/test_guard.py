@@ -294,3 +294,25 @@ def test_a_rule_that_could_not_be_applied_is_logged(datadefense_log):
     result = dd.Guard(model(), "bulyan").step(sent(model(), 3))
     assert "bulyan needs n >= 4f + 3, got n=3, f=1" in result.report["fallback"]
     assert "round 1: bulyan needs n >= 4f + 3" in datadefense_log.text
+
+
+def test_slips_in_handing_over_are_said_and_change_nothing():
+    module = model()
+    guard = dd.Guard(module, "fedavg")
+    for wrong in (module.state_dict(), None):
+        with pytest.raises(dd.InputError, match=r"one client's state dict|must be a list"):
+            guard.step(wrong)
+    assert guard.state.round == 0
+    with pytest.raises(dd.InputError, match="model must be an nn.Module, got a OrderedDict"):
+        dd.Guard(module.state_dict(), "fedavg")
+    counted = guard.step(sent(module, 3), torch.tensor([1, 2, 1]))
+    assert counted.aggregate.weights.tolist() == [0.25, 0.5, 0.25]
+
+
+def test_what_a_defense_needs_is_given_to_the_guard():
+    with pytest.raises(dd.InputError) as caught:
+        dd.Guard(model(), "datadefense")
+    assert str(caught.value) == (
+        "datadefense needs a model and a defense set on the server: "
+        "Guard(model=..., defense_set=...), see docs/defenses.md"
+    )

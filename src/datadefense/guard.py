@@ -27,7 +27,8 @@ from datadefense.core.defense_set import DefenseSet
 from datadefense.core.errors import InputError
 from datadefense.core.examples import Examples
 from datadefense.core.fingerprint import Fingerprint
-from datadefense.core.gate import Gate, Sends, Submission
+from datadefense.core.gate import Gate, Sends
+from datadefense.core.needs import Need, call_with
 from datadefense.core.outcomes import ClientOutcome
 from datadefense.core.predictor import Layout, predictor
 from datadefense.core.round import Aggregate, ClientId
@@ -36,10 +37,17 @@ from datadefense.core.sent_kind import check_kind
 from datadefense.core.server import Server
 from datadefense.core.settings import SettingsError
 from datadefense.core.storage import load_state, save_state
+from datadefense.core.submissions import Counts, submissions_of
 from datadefense.defenses import create
 from datadefense.kernels.spill import Spill
 
 logger = logging.getLogger(__name__)
+ARGUMENTS = {
+    Need.MODEL: "model",
+    Need.CLEAN_EXAMPLES: "clean",
+    Need.DEFENSE_SET: "defense_set",
+}
+"""Under which name the guard takes what a defense needs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +56,7 @@ class GuardResult:
 
     Args:
         state_dict: the new global model, complete: ``load_state_dict`` takes it as it is.
-        outcomes: who counted and why, the admitted clients first.
+        outcomes: who counted and why, in the order in which clients were given.
         report: facts about the round as plain JSON; ``"held"`` and ``"fallback"`` say why the model
             stayed, or why the rule could not be applied.
         aggregate: the defense's full answer, with the evidence behind it.
@@ -98,6 +106,11 @@ class Guard:
         spill: Spill | None = None,
         run: str = "",
     ) -> None:
+        if not isinstance(model, nn.Module):
+            raise InputError(
+                f"model must be an nn.Module, got a {type(model).__name__}: a state dict does not "
+                "say what is a buffer, and cannot be tried out"
+            )
         if settings and not isinstance(defense, str):
             raise SettingsError("settings go with a name: a Defense object has its own")
         self.defense = create(defense, settings) if isinstance(defense, str) else defense
@@ -119,6 +132,8 @@ class Guard:
         seed = secrets.randbits(63) if seed is None else seed
         predict = predictor(copy.deepcopy(model).cpu(), layout)
         self._server = Server(predict, clean, seed, defense_set)
+        offers = self._server.offers() | Need.CLIENT_IDENTITY
+        self.defense.check_needs(offers, call_with("Guard", ARGUMENTS, self.defense.needs))
         self._fingerprint = Fingerprint.of(self.defense, layout, run)
         self._run = RunState(params, self.defense.init(self._server, params), 0, seed)
         self._check_sends = check_sends
@@ -140,7 +155,7 @@ class Guard:
     def step(
         self,
         updates: Mapping[ClientId, Any] | Iterable[Any],
-        num_examples: Mapping[ClientId, Any] | Iterable[Any] | int | None = None,
+        num_examples: Counts = None,
     ) -> GuardResult:
         """Defend one round: check what clients sent, aggregate, keep the new model and state.
 
@@ -151,10 +166,11 @@ class Guard:
             updates: what each client sent, by its id, or a list (ids are then 0, 1, ...): a state
                 dict, named arrays or a flat vector [dim], whole models or updates as ``sends``
                 says.
-            num_examples: each client's count, by its id or in the order of ``updates``; one number
-                for all of them; None gives all the same weight.
+            num_examples: each client's count, by its id or in the order of ``updates`` (a list or a
+                vector of integers); one whole number for all of them; None gives all the same
+                weight. Counts of ids that sent nothing are passed over.
         """
-        submissions = _submissions(updates, num_examples)
+        submissions = submissions_of(updates, num_examples, self._names)
         run = self._run
         admission = self.gate.admit(run.round + 1, run.params, submissions)
         if self._check_sends:
@@ -182,24 +198,3 @@ class Guard:
         self._run = run
         self._check_sends = self._check_sends and run.round == 0
         self._server = replace(self._server, seed=run.seed)
-
-
-def _submissions(
-    updates: Mapping[ClientId, Any] | Iterable[Any],
-    num_examples: Mapping[ClientId, Any] | Iterable[Any] | int | None,
-) -> list[Submission]:
-    """Return what clients sent with their ids and counts, unchecked."""
-    sent = dict(updates) if isinstance(updates, Mapping) else dict(enumerate(updates))
-    counts: dict[ClientId, Any]
-    if num_examples is None or isinstance(num_examples, int):
-        counts = dict.fromkeys(sent, 1 if num_examples is None else num_examples)
-    elif isinstance(num_examples, Mapping):
-        counts = {client_id: num_examples.get(client_id) for client_id in sent}
-    else:
-        listed = list(num_examples)
-        if len(listed) != len(sent):
-            raise InputError(f"one count a client: got {len(sent)} updates, {len(listed)} counts")
-        counts = dict(zip(sent, listed, strict=True))
-    return [
-        Submission(client_id, content, counts[client_id]) for client_id, content in sent.items()
-    ]

@@ -170,7 +170,7 @@ def test_nobody_left_writes_nothing(folder, run):
     for j in range(1, 7):
         (folder / "clients" / f"c{j}.safetensors").unlink()
     code, out = run(defense="krum")
-    assert code == 1
+    assert code == 2
     assert "no update was admitted: nothing was written" in out.err
     assert not (folder / "new.safetensors").exists()
     assert not (folder / "report.json").exists()
@@ -183,6 +183,15 @@ def test_whole_models_are_the_default(folder, run, sends):
     code, _ = run(sends=sends)
     assert code == 0
     assert load_file(folder / "new.safetensors")["layer.weight"][0, 0] == 13.5
+
+
+def test_a_minority_of_the_other_kind_is_noted(folder, run):
+    for j in range(1, 7):
+        write_client(folder, f"c{j}", model((10 if j > 2 else 0) + j / 10), 1)
+    code, out = run(sends=None)
+    assert code == 0
+    assert "note: 2 of 6 files look like updates\n" in out.out
+    assert "look like" not in run("--no-check-sends", sends=None)[1].out
 
 
 @pytest.mark.parametrize(
@@ -198,6 +207,10 @@ def test_files_of_the_other_kind_are_refused(folder, run, sends, base, message):
     code, out = run("--state", "state.safetensors", sends=sends)
     assert code == 2
     assert out.err.startswith(f"error: {message}")
+    other = "models" if sends == "updates" else "updates"
+    assert out.err.endswith(
+        f"If so, say --sends {other}; if not, switch this check off: --no-check-sends\n"
+    )
     assert len(out.err.strip().splitlines()) == 1
     written = {path.name for path in folder.iterdir()}
     assert written == {"g.safetensors", "clients"}
@@ -217,7 +230,7 @@ def test_two_hostile_files_of_the_other_kind_do_not_stop_it(folder, run, sends, 
 def test_counts_for_files_that_name_none(folder, run):
     for j in range(1, 7):
         write_client(folder, f"c{j}", model(float(j)), None)
-    assert run(defense="fedavg")[0] == 1
+    assert run(defense="fedavg")[0] == 2
     assert run("--num-examples", "1", defense="fedavg")[0] == 0
     assert load_file(folder / "new.safetensors")["layer.weight"][0, 0] == 13.5
 
@@ -355,5 +368,6 @@ def test_what_it_cannot_give_is_said_before_any_file_is_read(run):
     assert code == 2
     assert out.err.strip() == (
         "error: clip+datadefense needs a model and a defense set on the server: aggregate has only "
-        "files: use datadefense run, or the Flower strategy, see docs/defenses.md"
+        "files: use dd.Guard in Python, the Flower strategy, or datadefense run, see "
+        "docs/defenses.md"
     )

@@ -45,7 +45,7 @@ def test_a_part_of_a_file_will_do(tmp_path):
     [
         ("digits-edge", None, {}, "give either --task or --config"),
         (None, "paper", {}, "--scale does not go with --config: the file has its own"),
-        (None, None, {"attack": "lie"}, "attack is in the configuration file: change it there"),
+        (None, None, {"attack": "lie"}, "change it there, or leave out --config"),
         (None, None, {"malicious": "0.2"}, "malicious is in the configuration file"),
         (None, None, {"attack.epochs": "x"}, "^attack.epochs must be an integer, got 'x'"),
         (None, None, {"attack.epochs": "0"}, "^attack.epochs must be >= 1, got 0"),

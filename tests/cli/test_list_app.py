@@ -50,6 +50,13 @@ def test_every_setting_of_a_run_has_its_value_and_what_it_is(typed):
     assert all(len(line.split()) > 2 for line in lines), "each is explained"
 
 
+def test_settings_of_a_composed_defense_are_explained_too(typed):
+    ended = typed("list", "settings", "--defense", "nnm+multi-krum+fedadam")
+    shown = {line.split()[0]: line.split(maxsplit=2)[2:] for line in ended.out.splitlines()}
+    assert shown["defense.fedadam.tau"] != []
+    assert all(words for key, words in shown.items() if key.startswith("defense"))
+
+
 def test_lines_are_whole_in_a_narrow_pipe(typed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     ended = typed("list", "settings")

@@ -14,8 +14,10 @@ import torch
 from safetensors.torch import load_file
 from tests.data.folders import write_ardis, write_mnist
 
+from datadefense.cli.run import _warm_start_display
 from datadefense.runs.build import assemble
 from datadefense.runs.config import read_toml
+from datadefense.runs.configure import configure
 
 pytest.importorskip("mlxtend")
 
@@ -265,3 +267,20 @@ def test_data_list_and_check(typed, tmp_path):
     done = typed("data", "check", "southwest", "yorgos-lanthimos", "--data", shared)
     assert done.code == 0, done.err
     assert done.out.count("ok") == 2
+
+
+@pytest.mark.parametrize("choice", [("--task", "no_such:task"), ("--config", "no.toml")])
+def test_a_folder_that_is_taken_is_said_before_anything_is_loaded(typed, tmp_path, choice):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "config.toml").touch()
+    ended = typed("run", *choice, "--out", "a")
+    said = "error: a holds a run already: resume it, or choose another --out\n"
+    assert (ended.code, ended.err) == (2, said)
+
+
+def test_a_short_warm_start_is_one_line_in_a_pipe(capsys):
+    with _warm_start_display(configure("digits-edge", "cpu", {})) as show:
+        for step in range(60):
+            show(step / 10, 50.0 + step)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("warm start  109.0 of ")

@@ -56,10 +56,10 @@ def test_everybody_who_sent_has_an_outcome_and_the_rest_goes_through():
     result = defend(Watching(), None, admission, start, Server())
     assert [(one.client, one.verdict, one.num_examples) for one in result.outcomes] == [
         ("a", Verdict.COUNTED, 1),
-        ("c", Verdict.EXCLUDED, 7),
         ("b", Verdict.REJECTED, None),
+        ("c", Verdict.EXCLUDED, 7),
     ]
-    assert result.outcomes[2].reason.text == admission.rejected[0].reason
+    assert result.outcomes[1].reason.text == admission.rejected[0].reason
     assert result.detector == DetectorRecord({"x": None, "y": 0.5}, ("y",))
     assert result.theta == {"norm": 0.5}
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from tests.strategies import as_round
 
-from datadefense import Aggregate, Server, create
+from datadefense import Aggregate, Gate, Layout, Server, Submission, create, defend
 from datadefense.core.gate import Rejection
 from datadefense.core.outcomes import Verdict, outcomes_of
 from datadefense.core.reasons import Reason, in_words
@@ -153,3 +153,25 @@ def test_reasons_are_fit_to_be_stored():
 def test_another_number_of_reasons_is_an_error():
     with pytest.raises(ValueError, match="clients=2, reasons=1"):
         of([0.5, 0.5], [None])
+
+
+def test_they_are_in_the_order_in_which_clients_sent():
+    layout, start = Layout.of_state_dict({"w": torch.zeros(2)}), torch.zeros(2)
+    good, bad = torch.ones(2), torch.full((2,), torch.nan)
+    sent = [("x", bad), ("a", good), ("a", good), ("y", bad), ("b", good), ("z", bad)]
+    gate = Gate(layout)
+    matrix = torch.stack([update for _, update in sent])
+    clients = [client for client, _ in sent]
+    for admission in (
+        gate.admit(1, start, [Submission(client, update, 1) for client, update in sent]),
+        gate.screen(1, start, matrix, [1] * len(sent), clients),
+    ):
+        found = defend(create("fedavg"), None, admission, start, Server()).outcomes
+        assert [one.client for one in found] == clients
+        assert [one.verdict is Verdict.REJECTED for one in found] == [
+            *(True, False, True),
+            *(True, False, True),
+        ]
+    nobody = gate.admit(1, start, [Submission("x", bad, 1), Submission("y", bad, 1)])
+    found = defend(create("fedavg"), None, nobody, start, Server()).outcomes
+    assert [one.client for one in found] == ["x", "y"]

@@ -9,7 +9,7 @@ import torch
 from tests.flower.fake_grid import FakeGrid, model_in, record, shifted
 from tests.simulation.tiny import tiny_federation
 
-from datadefense import Aggregate, Defense, Layout, Pipeline, Server, create
+from datadefense import Aggregate, Defense, Layout, Pipeline, Promise, Server, create
 from datadefense.core.defend import model_to_send
 from datadefense.defenses import FedAvg
 from datadefense.flower import DefendedStrategy
@@ -27,6 +27,7 @@ class Marked(Defense[int]):
     mark: float = 100.0
     fault: str = ""
     name: ClassVar[str] = "marked"
+    promises: ClassVar[Promise] = Promise.NONE
 
     def init(self, server, params):
         return 0

@@ -74,7 +74,7 @@ def test_honest_clients_are_told_apart_from_the_first_round_on(make, steps, rate
     assert verdict(layout, start, sent, kind) is None
     said = verdict(layout, start, sent, OTHER[kind])
     assert said.startswith(f"5 of 5 clients seem to send {kind}, not {OTHER[kind]}: ")
-    assert f"set sends to {kind}" in said
+    assert f'say sends="{kind}"' in said
 
 
 @pytest.mark.parametrize("kind", ["models", "updates"])

@@ -10,6 +10,7 @@ import torch
 
 from datadefense.core.defense import Combined, Defense, Promise, Rule
 from datadefense.core.detector import DetectorRecord
+from datadefense.core.errors import InputError
 from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate
 from datadefense.defenses import (
@@ -20,12 +21,15 @@ from datadefense.defenses import (
     Krum,
     MultiKrum,
     Ndc,
+    Pipeline,
     Rfa,
     SparseFed,
     TrimmedMean,
     WeakDp,
 )
+from datadefense.preaggregators import Clip
 from datadefense.testing import LAWS, BrokenLawError, check_defense, toy_server
+from datadefense.testing.broken import naming
 
 
 def begun_soon(defense):
@@ -116,6 +120,7 @@ class Keeper(Defense[Kept]):
 
     keeps: str = "copy"
     name: ClassVar[str] = "keeper"
+    promises: ClassVar[Promise] = Promise.NONE
 
     def init(self, server, params):
         return Kept(torch.zeros_like(params))
@@ -151,6 +156,77 @@ class Shower(Keeper):
 def test_the_suite_catches_evidence_that_is_a_view_of_the_round():
     with pytest.raises(BrokenLawError, match="the evidence changed when the round's memory"):
         check_defense(Shower())
+
+
+class Undecorated(Liar):
+    """A subclass whose fields are no settings."""
+
+    factor: float = 0.5
+
+
+@dataclass
+class Thawed(Rule):
+    """Not frozen."""
+
+    name: ClassVar[str] = "thawed"
+    promises: ClassVar[Promise] = Promise.NONE
+
+    def combine(self, round):
+        return Combined(round.updates.mean(0))
+
+
+@dataclass(frozen=True)
+class Nameless(Rule):
+    """Without a name."""
+
+    promises: ClassVar[Promise] = Promise.NONE
+
+    def combine(self, round):
+        return Combined(round.updates.mean(0))
+
+
+@dataclass(frozen=True)
+class Silent(Rule):
+    """Promises are not said: no law would hold it to any."""
+
+    name: ClassVar[str] = "silent"
+
+    def combine(self, round):
+        return Combined(round.updates.mean(0))
+
+
+@dataclass(frozen=True)
+class Untyped(Silent):
+    """Promises are no Promise."""
+
+    promises: ClassVar = "symmetric"
+
+
+@pytest.mark.parametrize(
+    ("defense", "message"),
+    [
+        (Undecorated(), "Undecorated is not a frozen dataclass"),
+        (Thawed(), "Thawed is not a frozen dataclass"),
+        (Nameless(), "name must be a text, got None"),
+        (Silent(), "promises must be stated: Promise.NONE if it promises nothing"),
+        (Untyped(), "promises must be stated"),
+        (Pipeline((Clip(),), Silent()), "promises must be stated"),
+    ],
+)
+def test_the_law_on_settings_has_teeth(defense, message):
+    with pytest.raises(BrokenLawError, match=f"breaks settings_are_plain: {message}"):
+        law = law_named("settings_are_plain")
+        with naming(defense, law):
+            law(defense, toy_server())
+
+
+def test_a_slip_in_calling_the_suite_is_one_sentence():
+    with pytest.raises(InputError) as caught:
+        check_defense(Silent)
+    said = "check_defense takes a Defense, got the class Silent: write check_defense(Silent())"
+    assert str(caught.value) == said
+    with pytest.raises(InputError, match="^check_defense takes a Defense, got a str$"):
+        check_defense("krum")
 
 
 def law_named(name):
@@ -221,10 +297,11 @@ def test_laws_hold_under_python_without_asserts(tmp_path):
     """``python -O`` removes every assert, and with them every law."""
     script = tmp_path / "check.py"
     script.write_text(
+        "from dataclasses import dataclass\n"
         "from datadefense.defenses import FedAvg, Promise\n"
         "from datadefense.testing import BrokenLawError, check_defense\n"
+        "@dataclass(frozen=True, slots=True)\n"
         "class Liar(FedAvg):\n"
-        "    __slots__ = ()\n"
         "    promises = FedAvg.promises | Promise.BOUNDED\n"
         "try:\n"
         "    check_defense(Liar())\n"

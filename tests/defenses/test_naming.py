@@ -82,8 +82,13 @@ def test_settings_of_parts():
     [
         ("nmn+krum", {}, r"no part of 'nmn\+krum' is called 'nmn', did you mean 'nnm'"),
         ("nnm+", {}, "is called ''"),
-        ("nnm", {}, r"nnm is a pre-aggregator, not a defense: try nnm\+multi-krum"),
-        ("fedadam", {}, r"fedadam is a post-aggregator, not a defense: try multi-krum\+fedadam"),
+        ("nnm", {}, r"nnm is a pre-aggregator, not a defense: write nnm\+median"),
+        ("fedadam", {}, r"fedadam is a post-aggregator, not a defense: write median\+fedadam"),
+        (
+            "datadefense.preaggregators.clip:Clip",
+            {},
+            r"Clip is a pre-aggregator, not a defense: write .*clip:Clip\+median",
+        ),
         ("nnm+clip", {}, "must have one defense, got 0"),
         ("krum+median", {}, "must have one defense, got 2: krum and median"),
         ("krum+nnm", {}, r"'krum\+nnm': krum is a defense; the order is pre-aggregators, defense"),

@@ -101,7 +101,7 @@ def test_evidence_and_report_say_whose_they_are():
     server = toy_server()
     defense = create("clip+krum", {"norm_bound": 0.1})
     result = defense.aggregate(defense.init(server, round.global_params), round, server)
-    assert list(result.evidence) == ["clip.norm", "clip.scale", "score"]
+    assert list(result.evidence) == ["clip.norm", "clip.scale", "mixed.score"]
     assert result.report == {"clip.norm_bound": 0.1}
     outcomes = outcomes_of(result, round, ())
     assert [outcome.verdict for outcome in outcomes].count("excluded") == 8
@@ -109,6 +109,31 @@ def test_evidence_and_report_say_whose_they_are():
     defense = create("clip+nnm+krum+fedadam")
     result = defense.aggregate(defense.init(server, round.global_params), round, server)
     assert list(result.evidence) == ["clip.norm", "clip.scale", "nnm.rows", "mixed.score"]
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher(PreAggregator[None]):
+    """Look at the round and pass it on."""
+
+    name: ClassVar[str] = "watcher"
+
+    def init(self, server, params):
+        return None
+
+    def prepare(self, state, round, server):
+        return Prepared(round, None, torch.ones(round.num_clients, dtype=torch.float64))
+
+
+def test_a_scaled_rows_norm_is_not_the_clients():
+    round, server = toy_round(9), Server()
+    defense = create("clip+ndc", {"clip.norm_bound": 0.1, "ndc.norm_bound": 0.05})
+    result = defense.aggregate(defense.init(server, round.global_params), round, server)
+    assert "norm" not in result.evidence
+    assert torch.allclose(result.evidence["mixed.norm"].float(), torch.full((9,), 0.1))
+    assert torch.allclose(result.evidence["clip.norm"].float(), round.updates.norm(dim=1))
+    defense = Pipeline((Watcher(),), create("ndc"))
+    result = defense.aggregate(defense.init(server, round.global_params), round, server)
+    assert "norm" in result.evidence, "nothing was changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +193,17 @@ def test_a_rule_that_knows_clients_does_not_stand_behind_buckets():
 def test_pipelines_are_not_nested():
     with pytest.raises(SettingsError, match="must not be a pipeline"):
         Pipeline((Clip(),), create("nnm+krum"))
+
+
+def test_behind_a_part_that_only_scales_a_rules_reasons_are_the_clients():
+    updates = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+    updates[2] += 50
+    round = Round(1, torch.zeros(4), updates, torch.full((6,), 5), tuple(range(6)))
+    for name in ("clip+multi-krum", "multi-krum"):
+        defense = create(name)
+        result = defense.aggregate(defense.init(Server(), torch.zeros(4)), round, Server())
+        (place,) = [row for row, reason in enumerate(result.reasons) if reason is not None]
+        assert result.reasons[place].code == "krum_score"
+    mixed = create("nnm+multi-krum")
+    result = mixed.aggregate(mixed.init(Server(), torch.zeros(4)), round, Server())
+    assert not any(result.reasons), "a row of nnm is several clients"

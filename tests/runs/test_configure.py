@@ -66,6 +66,16 @@ def test_keys_reach_every_part():
     assert changed.task.attack_poison == 50
 
 
+@pytest.mark.parametrize("key", ["norm_bound", "defense.norm_bound", "ndc.norm_bound"])
+def test_a_setting_that_one_part_of_a_composed_defense_has_needs_no_prefix(key):
+    made = digits(defense="nnm+ndc", **{key: "3"})
+    assert (made.defense.rule.norm_bound, made.defense.before[0].num_malicious) == (3.0, 1)
+    changed = change(made, {key: "0.5"})
+    assert changed.defense.rule.norm_bound == 0.5
+    with pytest.raises(SettingsError, match="are the same setting: give one of them"):
+        change(made, {key: "1", "defense.ndc.norm_bound": "2"})
+
+
 def test_what_a_task_presets_counts_for_the_attack_that_has_the_setting():
     chosen = {
         name: configure("cifar10-southwest", "paper", {"attack": name}).attack for name in ATTACKS

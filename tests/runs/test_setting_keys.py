@@ -55,6 +55,51 @@ def test_a_key_that_names_none(key, message):
     assert message in str(caught.value)
 
 
+COMPOSED = {"defense": "nnm+multi-krum+server-momentum"}
+OF_PARTS = [
+    *("nnm.num_malicious", "multi-krum.num_malicious", "multi-krum.weighting"),
+    *("server-momentum.momentum", "server-momentum.step_size", "my.module:Own.bound"),
+]
+PIPELINE = {"federation": ["rounds", "momentum"], "defense": OF_PARTS}
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("weighting", "multi-krum.weighting"),
+        ("defense.weighting", "multi-krum.weighting"),
+        ("multi-krum.weighting", "multi-krum.weighting"),
+        ("defense.nnm.num_malicious", "nnm.num_malicious"),
+        ("bound", "my.module:Own.bound"),
+        ("my.module:Own.bound", "my.module:Own.bound"),
+        ("defense.momentum", "server-momentum.momentum"),
+    ],
+)
+def test_a_key_names_a_setting_of_a_composed_defense_in_full(key, name):
+    assert place(key, PIPELINE, COMPOSED) == ("defense", name)
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("num_malicious", "num_malicious: which? nnm.num_malicious or multi-krum.num_malicious"),
+        (
+            "defense.num_malicious",
+            "num_malicious: which? nnm.num_malicious or multi-krum.num_malicious",
+        ),
+        (
+            "momentum",
+            "'momentum' is a setting of several parts: say federation.momentum or "
+            "defense.server-momentum.momentum",
+        ),
+    ],
+)
+def test_a_key_that_may_name_several_settings_of_a_composed_defense(key, message):
+    with pytest.raises(SettingsError) as caught:
+        place(key, PIPELINE, COMPOSED)
+    assert str(caught.value) == message
+
+
 def test_nobody_attacks():
     calm = {part: known for part, known in NAMES.items() if part not in ("attack", "schedule")}
     for key in ("attack.epochs", "schedule.period", "period"):

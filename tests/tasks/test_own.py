@@ -76,6 +76,50 @@ def test_the_laws_hold(task):
     check_task(task)
 
 
+@pytest.mark.parametrize(
+    ("rows", "changes", "poison"),
+    [
+        (300, {}, 12),
+        (100, {}, 11),
+        (60, {}, 4),
+        (900, {}, 33),
+        (300, {"sources": (2,)}, 12),
+        (60, {"sources": (2,)}, 4),
+        (300, {"server_poison": 3}, 3),
+        (300, {"server_clean": 8}, 12),
+    ],
+)
+def test_the_server_has_enough_poison_to_be_sure_where_the_data_have_it(rows, changes, poison):
+    task = own(train=data(rows), **changes)
+    assert task.sizes().server_poison == poison
+    assert len(task.load(None, 0).server_poison) == poison
+
+
+changeable = own()
+
+
+def poison_in_set(experiment):
+    return assemble(experiment)[1].defense_set.provenance.count("poisoned")
+
+
+def test_what_is_dealt_to_the_server_is_what_its_defense_set_has():
+    name = f"{__name__}:changeable"
+    more = configure(name, "cpu", {"task.server_poison": "20", "server_clean": "24"})
+    assert (more.server.poison, more.server.clean) == (20, 24)
+    assert poison_in_set(more) == 20
+    less = configure(name, "cpu", {"task.server_poison": "20", "server.poison": "5"})
+    assert poison_in_set(less) == 5
+    with pytest.raises(SettingsError, match="server.poison must be <= 12, the poisoned .* got 20"):
+        poison_in_set(configure(name, "cpu", {"server.poison": "20"}))
+
+
+def test_poison_of_which_few_are_different_is_no_mistake_of_the_user():
+    coarse = own(poison=lambda row: torch.full_like(row, float((row[0] * 4).round())))
+    found = coarse.load(None, 0)
+    assert len(found.server_poison) < coarse.sizes().server_poison
+    assert found.few_poisoned
+
+
 def test_it_is_the_same_task_in_whatever_form_the_data_comes():
     inputs, labels = data()
     forms = [(inputs, labels), (inputs.double().numpy(), labels.int().numpy())]
@@ -301,7 +345,7 @@ def test_another_content_or_another_setting_in_the_file_is_another_run(my_module
         my_module("my_own", more)
         keys.add(configure("my_own:make", "cpu", QUICK).key())
     assert len(keys) == 3
-    with pytest.raises(SettingsError, match="model, data or poison have changed since the run"):
+    with pytest.raises(SettingsError, match="model, data or poison have changed since this con"):
         resume(tmp_path / "run")
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from datadefense.attacks.base import AttackerData
+from datadefense.core.errors import InputError
 from datadefense.core.examples import Examples
 from datadefense.core.rng import generator
 from datadefense.core.settings import setting
@@ -130,3 +131,13 @@ def test_the_faulty_task_keeps_the_laws_without_a_fault():
 def test_each_law_has_teeth(fault, law, message):
     with pytest.raises(BrokenLawError, match=rf"breaks {law}: .*{message}"):
         check_task(Faulty(fault))
+
+
+def test_a_function_that_makes_a_task_is_no_task():
+    def task():
+        raise NotImplementedError
+
+    with pytest.raises(InputError) as caught:
+        check_task(task)
+    said = "check_task takes a Task, got the function task: write check_task(task())"
+    assert str(caught.value) == said

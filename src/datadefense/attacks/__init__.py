@@ -38,17 +38,21 @@ ATTACKS: Mapping[str, type[Attack]] = {
     )
 }
 """The attacks of this package."""
+NONE = "none"
+"""Name of the attack where nobody attacks."""
 
 REGISTRY: Registry[Attack] = Registry(
     "attack",
     Attack,  # type: ignore[type-abstract]
     "datadefense.attacks",
     ATTACKS,
+    also=(NONE,),
 )
 """Ours, those of installed packages, and ``module:Class``."""
 
 __all__ = [
     "ATTACKS",
+    "NONE",
     "REGISTRY",
     "Absent",
     "Adaptive",

@@ -2,7 +2,7 @@
 
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +14,7 @@ from datadefense.core.buffers import BufferPolicy
 from datadefense.core.defend import defend
 from datadefense.core.fingerprint import Fingerprint
 from datadefense.core.foreign import sanitize
-from datadefense.core.gate import Gate, Sends
+from datadefense.core.gate import Admission, Gate, Sends
 from datadefense.core.json_file import to_json
 from datadefense.core.needs import Need
 from datadefense.core.outcome_json import outcome_json
@@ -29,7 +29,7 @@ from datadefense.core.round_files import (
     read_submissions,
     read_tensors,
 )
-from datadefense.core.sent_kind import check_kind
+from datadefense.core.sent_kind import OTHER, Switches, check_kind
 from datadefense.core.server import Server
 from datadefense.core.settings import check_int as whole_number
 from datadefense.core.settings import read_pairs
@@ -38,8 +38,12 @@ from datadefense.defenses import create, settings_of
 from datadefense.kernels.spill import Spill
 from datadefense.kernels.sums import norms
 
-ONLY_FILES = "aggregate has only files: use datadefense run, or the Flower strategy"
+ONLY_FILES = (
+    "aggregate has only files: use dd.Guard in Python, the Flower strategy, or datadefense run"
+)
 """What to do with a defense that needs more than updates."""
+SWITCHES = Switches("--sends {}", "--no-check-sends")
+"""How this command is told what files hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,18 +121,17 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
     whole = sum(client.size >= payload(layout) for client in clients if client.same_as is None)
     most = min(whole, intake.max_clients)
     admission = gate.admit(files.index, params, submissions, expected=most)
-    if intake.check_sends:
-        check_kind(admission, gate.sends)
+    odd = check_kind(admission, gate.sends, SWITCHES) if intake.check_sends else 0
     result = defend(defense, state, admission, params, server)
 
     outcomes = with_norms(result.outcomes, admission.round)
     _print_clients(outcomes, result)
-    if line := layout.about_buffers():
+    for line in _notes(odd, admission, gate.sends):
         plain_console().print(f"note: {line}", highlight=False, soft_wrap=True)
     if "held" in result.report:
         message = f"error: {result.report['held']}: nothing was written"
         plain_console(stderr=True).print(message, style="bold red", highlight=False)
-        sys.exit(1)
+        sys.exit(2)
 
     content = {
         "defense": name,
@@ -147,6 +150,14 @@ def aggregate_files(files: FileRound, name: str, settings: Sequence[str], intake
     if files.report is not None:
         write_text(files.report, text)
     plain_console().print(f"wrote {files.out}", highlight=False, soft_wrap=True)
+
+
+def _notes(odd: int, admission: Admission, sends: Sends) -> Iterator[str]:
+    """Yield what is to be known of the round beside its table."""
+    if odd and admission.round is not None:
+        yield f"{odd} of {admission.round.num_clients} files look like {OTHER[sends]}"
+    if line := admission.layout.about_buffers():
+        yield line
 
 
 def with_norms(outcomes: Sequence[ClientOutcome], round: Round | None) -> tuple[ClientOutcome, ...]:

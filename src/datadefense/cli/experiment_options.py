@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from datadefense.core.settings import SettingsError
-from datadefense.runs.config import Experiment, read_toml
-from datadefense.runs.configure import change, configure
+from datadefense.runs.config import Experiment
+from datadefense.runs.config_file import configure_by_file
+from datadefense.runs.configure import configure
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,5 +26,5 @@ class ExperimentOptions:
         if self.config is not None:
             if self.scale is not None:
                 raise SettingsError("--scale does not go with --config: the file has its own")
-            return change(read_toml(self.config), self.changes)
+            return configure_by_file(self.config, self.changes)
         return configure(self.task or "", self.scale or "cpu", self.changes)

@@ -11,9 +11,10 @@ from rich.text import Text
 from datadefense import attacks, postaggregators, preaggregators, schedules, tasks
 from datadefense.attacks.base import Attack
 from datadefense.cli.plain_console import plain_console
+from datadefense.core.defense import Defense
 from datadefense.core.needs import needs_words
 from datadefense.core.registry import about
-from datadefense.defenses import available
+from datadefense.defenses import available, named_parts
 from datadefense.runs.config import NONE, ORDER, PLUGINS, settings_of
 from datadefense.runs.configure import configure
 
@@ -76,7 +77,7 @@ def print_settings(task: str | None, scale: str, chosen: Mapping[str, str]) -> N
         if part in PLUGINS:
             words = "nobody attacks" if value is None else about(type(value))
             table.add_row(part, experiment.name_of(part), words)
-        helped = {s.name: s.metadata.get("help", "") for s in _settings(value)}
+        helped = _helped(value)
         for name, found in settings_of(value).items():
             table.add_row(f"{part}.{name}", _as_typed(found), helped.get(name, ""))
     _show(table)
@@ -121,6 +122,16 @@ def _of_defense(cls: type[Any]) -> str:
 
 def _of_attack(cls: type[Attack]) -> str:
     return f"{about(cls)} [{cls.threat.words()}]"
+
+
+def _helped(value: Any) -> dict[str, str]:
+    """Return what each setting of a part is; those of a composed defense are ``part.name``."""
+    parts = named_parts(value) if isinstance(value, Defense) else [("", value)]
+    return {
+        f"{name}{setting.name}": setting.metadata.get("help", "")
+        for name, part in parts
+        for setting in _settings(part)
+    }
 
 
 def _settings(plugin: Any) -> tuple["dataclasses.Field[Any]", ...]:

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from datadefense.cli.experiment_options import ExperimentOptions
 from datadefense.cli.plain_console import plain_console
+from datadefense.cli.sparse_lines import SparseLines
 from datadefense.cli.trackers import check, tracked
 from datadefense.cli.warnings_shown import warnings_shown
 from datadefense.core.settings import SettingsError, check_int
@@ -23,6 +24,7 @@ from datadefense.report.page import write_run_page
 from datadefense.runs.build import load_data
 from datadefense.runs.config import Experiment
 from datadefense.runs.configure import configure
+from datadefense.runs.files import check_new
 from datadefense.runs.metrics import scores_in_words
 from datadefense.runs.run import Run, resume, start
 from datadefense.runs.summary import Summary, seconds_in_all
@@ -42,6 +44,8 @@ def run_experiment(
 ) -> None:
     """Begin a run and see it through; ``log`` names trackers that are told of every round."""
     _check_means(workers, device, log)
+    if out is not None:
+        check_new(out)
     configured = options.experiment()
     folder = out or new_folder(configured)
     with warnings_shown("datadefense.runs", "datadefense.defense_sets"):
@@ -115,6 +119,7 @@ def _warm_start_display(configured: Experiment) -> Iterator[Report]:
         console=console,
         disable=not console.is_terminal,
     )
+    lines = SparseLines(lambda text: console.print(f"warm start  {text}", highlight=False))
     total = float(configured.warm.epochs) if wanted is None else wanted
     task = bar.add_task("", total=total)
 
@@ -125,12 +130,13 @@ def _warm_start_display(configured: Experiment) -> Iterator[Report]:
         done = epochs if wanted is None else accuracy
         bar.update(task, completed=min(done, total), description=text)
         if not console.is_terminal:
-            console.print(f"warm start  {text}", highlight=False)
+            lines.show(text)
 
     try:
         yield show
     finally:
         bar.stop()
+        lines.close()
 
 
 def see_through(

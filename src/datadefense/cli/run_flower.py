@@ -9,11 +9,10 @@ from datadefense.cli.experiment_options import ExperimentOptions
 from datadefense.cli.plain_console import plain_console
 from datadefense.cli.run import new_folder, print_summary
 from datadefense.core.json_file import built, read_json
-from datadefense.core.round_files import FileError
 from datadefense.core.settings import SettingsError
 from datadefense.data.folder import data_folder
 from datadefense.runs.config import pinned
-from datadefense.runs.files import CONFIG, SUMMARY
+from datadefense.runs.files import SUMMARY, check_new
 from datadefense.runs.summary import Summary
 
 
@@ -36,11 +35,11 @@ def run_on_flower(
     from datadefense.flower.engine.launch import Deployment, run_app  # noqa: PLC0415 - an extra
     from datadefense.flower.engine.progress import round_in_log_line  # noqa: PLC0415 - an extra
 
+    if out is not None:
+        check_new(out)
     configured = pinned(options.experiment())
     configured.defense.check_clients(configured.federation.clients_per_round)
     folder = out or new_folder(configured)
-    if (folder / CONFIG).exists():
-        raise FileError(f"{folder} holds a run already: resume it, or choose another --out")
     place = data_folder(data) if superlink is None else data  # there it is a folder of theirs
     deployment = None if superlink is None else Deployment(superlink, root_certificates)
     processes = (os.cpu_count() or 1) if workers is None else workers

@@ -12,6 +12,7 @@ from datadefense.core.foreign import plain_json
 from datadefense.core.gate import Admission
 from datadefense.core.layout import Layout
 from datadefense.core.outcomes import ClientOutcome, outcomes_of
+from datadefense.core.result import check_result
 from datadefense.core.round import Aggregate, StateT
 from datadefense.core.server import Server
 
@@ -23,8 +24,8 @@ class Defended(Aggregate[StateT]):
     """An aggregate that can be released, with what became of each client.
 
     Args:
-        outcomes: one for each update that was sent: the admitted in the round's order, then those
-            that the gate turned away.
+        outcomes: one for each update that was sent, in the order they came: those that the gate
+            turned away are in their places.
     """
 
     outcomes: tuple[ClientOutcome, ...] = ()
@@ -46,10 +47,14 @@ def defend(
     (updates near the end of the float range can still overflow an average). Then the old model and
     the old state are returned and the report's ``"held"`` says why. The whole report is plain JSON,
     whatever the defense put there: what is not finite is None.
+
+    A result of another dtype or shape than the round's is an error of the defense, said here:
+    it would stop the next round with a word about something else.
     """
     if admission.round is None:
         return _unchanged_model("no update was admitted", admission, global_params, state)
     result = defense.aggregate(state, admission.round, server)
+    check_result(defense, result, admission.round)
     params = admission.layout.to_valid_params(result.params, global_params)
     if params is None:
         return _unchanged_model("the aggregate is not finite", admission, global_params, state)
@@ -110,5 +115,5 @@ def _with_outcomes(result: Aggregate[StateT], admission: Admission) -> Defended[
         reasons=result.reasons,
         detector=result.detector,
         theta=result.theta,
-        outcomes=outcomes_of(result, admission.round, admission.rejected),
+        outcomes=outcomes_of(result, admission.round, admission.rejected, admission.passed),
     )

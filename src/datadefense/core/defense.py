@@ -152,12 +152,17 @@ class Rule(Defense[None]):
         combined = (
             fall_back(round, problem, self.assumed_malicious()) if problem else self.combine(round)
         )
+        if not isinstance(combined, Combined):
+            raise InputError(
+                f"{type(self).__name__}.combine must return a Combined, got a "
+                f"{type(combined).__name__}: write Combined(update)"
+            )
         if combined.update is not None:
             params = round.global_params + combined.update
         elif combined.weights is not None:
             params = add_weighted(round.global_params, combined.weights, round.updates)
         else:
-            raise TypeError(f"{type(self).__name__}.combine gave neither an update nor weights")
+            raise InputError(f"{type(self).__name__}.combine gave neither an update nor weights")
         return Aggregate(
             params,
             None,

@@ -77,11 +77,16 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Admission:
-    """The gate's answer: the round of those admitted (None if nobody is) and the rest."""
+    """The gate's answer: the round of those admitted (None if nobody is) and the rest.
+
+    ``passed`` says of each submission, in the order they came, whether it was admitted; where it is
+    empty, those that were came first.
+    """
 
     round: Round | None
     rejected: tuple[Rejection, ...]
     layout: Layout
+    passed: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +136,12 @@ class Gate:
         rows = Rows(expected + spare, self.layout.dim, self.layout.dtype, self.spill)
         counts: dict[ClientId, int] = {}
         rejected: list[Rejection] = []
+        passed: list[bool] = []
         for submission in submissions:
             answer = self._take(submission, global_params, counts, rows)
             if isinstance(answer, Claim) and len(counts) == expected:
                 answer = f"round is full: expected at most {expected} updates"
+            passed.append(isinstance(answer, Claim))
             if isinstance(answer, Claim):
                 counts[answer.client_id] = answer.num_examples
             else:
@@ -149,7 +156,7 @@ class Gate:
                 tuple(counts),
                 self.layout,
             )
-        return Admission(admitted, tuple(rejected), self.layout)
+        return Admission(admitted, tuple(rejected), self.layout, tuple(passed))
 
     def _take(
         self,
@@ -194,9 +201,11 @@ class Gate:
         counts: dict[ClientId, int] = {}
         rows: list[int] = []
         rejected: list[Rejection] = []
+        passed: list[bool] = []
         for row, (client_id, claimed) in enumerate(zip(client_ids, claims, strict=True)):
             submission = Submission(client_id, updates[row], claimed)
             answer = self._judge(submission, counts, partial(out_of_range, updates[row]))
+            passed.append(isinstance(answer, Claim))
             if isinstance(answer, Claim):
                 counts[answer.client_id] = answer.num_examples
                 rows.append(row)
@@ -212,7 +221,7 @@ class Gate:
                 tuple(counts),
                 self.layout,
             )
-        return Admission(admitted, tuple(rejected), self.layout)
+        return Admission(admitted, tuple(rejected), self.layout, tuple(passed))
 
     def _judge(
         self,

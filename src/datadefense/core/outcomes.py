@@ -54,21 +54,29 @@ class ClientOutcome:
 
 
 def outcomes_of(
-    result: Aggregate[Any], round: Round | None, rejected: Sequence[Rejection]
+    result: Aggregate[Any],
+    round: Round | None,
+    rejected: Sequence[Rejection],
+    passed: Sequence[bool] = (),
 ) -> tuple[ClientOutcome, ...]:
-    """Return one outcome for each update that was sent: the admitted, then the rejected.
+    """Return one outcome for each update that was sent, in the order that ``passed`` tells.
+
+    It says of each whether it was admitted; of whom it says nothing, the admitted come first.
 
     A client that sent twice has two, of which the gate has turned away at least one. Who is
     excluded has a reason: the rule's own or, where it gives none, the piece of evidence in which
     the client is farthest from the others, with their median as the limit.
     """
     admitted = () if round is None else _admitted(result, round)
-    return admitted + tuple(
+    turned_away = [
         ClientOutcome(
             rejection.client_id, Verdict.REJECTED, reason=Reason(REJECTED, text=rejection.reason)
         )
         for rejection in rejected
-    )
+    ]
+    of_kind = {True: iter(admitted), False: iter(turned_away)}
+    ordered = [next(of_kind[admission]) for admission in passed]
+    return (*ordered, *of_kind[True], *of_kind[False])
 
 
 def _admitted(result: Aggregate[Any], round: Round) -> tuple[ClientOutcome, ...]:

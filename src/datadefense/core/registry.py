@@ -27,6 +27,7 @@ class Registry(Generic[PluginT]):
         ours: the plug-ins of this package.
         class_for: ``class_for(found, module, name)`` returns the class that an instance, or a
             function that makes one, stands for; None: only classes can be named.
+        also: names that a user may give and that stand for no plug-in.
     """
 
     kind: str
@@ -34,6 +35,11 @@ class Registry(Generic[PluginT]):
     group: str
     ours: Mapping[str, type[PluginT]]
     class_for: Callable[[object, str, str], type[PluginT]] | None = None
+    also: tuple[str, ...] = ()
+
+    @property
+    def _own(self) -> str:
+        return "module:Class" if self.class_for is None else "module:name"
 
     def available(self) -> dict[str, type[PluginT]]:
         """Return our plug-ins and, behind them, those of installed packages.
@@ -60,7 +66,9 @@ class Registry(Generic[PluginT]):
             return self.ours[name]
         classes = self.available()
         if name not in classes:
-            raise SettingsError(f"no {self.kind} is called {name!r}{suggest(name, classes)}")
+            hint = suggest(name, (*classes, *self.also))
+            own = "" if hint.endswith("?") else f", or {self._own} of your own"
+            raise SettingsError(f"no {self.kind} is called {name!r}{hint}{own}")
         return classes[name]
 
     def create(self, name: str, settings: Mapping[str, object] | None = None) -> PluginT:

@@ -19,6 +19,9 @@ spoilt it. The check errs in one known case: updates that repeat all that the mo
 far, as in the second round of a linear model that began at zero. So callers let it be switched off.
 """
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from torch import Tensor
 
 from datadefense.core.errors import InputError
@@ -29,6 +32,13 @@ from datadefense.kernels.spill import release
 
 MUCH_LESS = 0.5
 """Quotient of two squared distances below which one counts as much smaller."""
+OTHER: Mapping[Sends, Sends] = {"models": "updates", "updates": "models"}
+"""The kind that each is not."""
+FACTS: Mapping[Sends, str] = {
+    "models": "much smaller than its distance from the global model",
+    "updates": "much nearer to the global model than to zero",
+}
+"""What is so of those that look like the other kind."""
 FEWEST = 2
 """Fewest clients whose word is taken for the round's."""
 
@@ -37,31 +47,48 @@ class WrongKindError(InputError):
     """Most clients seem to send whole models where updates are expected, or the reverse."""
 
 
-def check_kind(admission: Admission, sends: Sends) -> None:
-    """Raise `WrongKindError` where most clients of a round seem to send the other kind."""
-    if problem := wrong_kind(admission, sends):
-        raise WrongKindError(
-            f"{problem}; if not, switch this check off: check_sends=False, or --no-check-sends"
-        )
+class Switches(NamedTuple):
+    """How a caller is told which kind clients send, and not to check it."""
+
+    kind: str = 'sends="{}"'
+    off: str = "check_sends=False"
 
 
-def wrong_kind(admission: Admission, sends: Sends) -> str | None:
+IN_PYTHON = Switches()
+
+
+def check_kind(admission: Admission, sends: Sends, switches: Switches = IN_PYTHON) -> int:
+    """Raise `WrongKindError` where most clients of a round seem to send the other kind.
+
+    Return how many do, where they are no more than half.
+    """
+    odd = _odd(admission, sends)
+    if problem := _said(odd, admission, sends, switches):
+        raise WrongKindError(f"{problem}; if not, switch this check off: {switches.off}")
+    return odd
+
+
+def wrong_kind(admission: Admission, sends: Sends, switches: Switches = IN_PYTHON) -> str | None:
     """Say that most clients of a round seem to send the other kind; None if they do not.
 
     ``sends`` is that of the gate which admitted them.
     """
-    if (round := admission.round) is None:
+    return _said(_odd(admission, sends), admission, sends, switches)
+
+
+def _odd(admission: Admission, sends: Sends) -> int:
+    round = admission.round
+    return 0 if round is None else other_kind(round, admission.layout, sends)
+
+
+def _said(odd: int, admission: Admission, sends: Sends, switches: Switches) -> str | None:
+    round = admission.round
+    if round is None or odd < FEWEST or 2 * odd <= round.num_clients:
         return None
-    odd = other_kind(round, admission.layout, sends)
-    if odd < FEWEST or 2 * odd <= round.num_clients:
-        return None
-    real, facts = {
-        "models": ("updates", "much smaller than its distance from the global model"),
-        "updates": ("models", "much nearer to the global model than to zero"),
-    }[sends]
+    real, facts = OTHER[sends], FACTS[sends]
     return (
         f"{odd} of {round.num_clients} clients seem to send {real}, not {sends}: what each of them "
-        f"sent is {facts}. If so, set sends to {real}"
+        f"sent is {facts}. If so, say {switches.kind.format(real)}"
     )
 
 

@@ -13,7 +13,7 @@ from datadefense.defenses.datadefense import (
 from datadefense.defenses.fltrust import FlTrust
 from datadefense.defenses.krum import Krum, MultiKrum
 from datadefense.defenses.mean import FedAvg
-from datadefense.defenses.naming import available, create, name_of, settings_of
+from datadefense.defenses.naming import available, create, name_of, named_parts, settings_of
 from datadefense.defenses.norm_clip import Ndc, NdcAdaptive, WeakDp
 from datadefense.defenses.pipeline import Pipeline
 from datadefense.defenses.registry import DEFENSES, REGISTRY
@@ -49,5 +49,6 @@ __all__ = [
     "available",
     "create",
     "name_of",
+    "named_parts",
     "settings_of",
 ]

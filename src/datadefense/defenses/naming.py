@@ -79,13 +79,22 @@ def settings_of(defense: Defense[Any]) -> dict[str, Any]:
     >>> settings_of(create("nnm+krum"))
     {'nnm.num_malicious': 1, 'krum.num_malicious': 1}
     """
-    if not isinstance(defense, Pipeline):
-        return _values(defense)
     return {
-        f"{name}.{key}": value
-        for name, part in _names_of(defense)
+        f"{prefix}{key}": value
+        for prefix, part in named_parts(defense)
         for key, value in _values(part).items()
     }
+
+
+def named_parts(defense: Defense[Any]) -> list[tuple[str, Part]]:
+    """Return each part of a defense with what stands before its settings: ``"nnm."``, or nothing.
+
+    >>> [prefix for prefix, _ in named_parts(create("nnm+krum"))], named_parts(create("krum"))
+    (['nnm.', 'krum.'], [('', Krum(num_malicious=1))])
+    """
+    if not isinstance(defense, Pipeline):
+        return [("", defense)]
+    return [(f"{name}.", part) for name, part in _names_of(defense)]
 
 
 def _names_of(pipeline: Pipeline) -> Iterator[tuple[str, Part]]:
@@ -105,10 +114,24 @@ def _settings(cls: type[Any]) -> list[str]:
 
 
 def _alone(name: str, settings: Mapping[str, object]) -> Defense[Any]:
-    for kind, example in ((BEFORE, f"{name}+multi-krum"), (AFTER, f"multi-krum+{name}")):
-        if ":" not in name and name in kind.ours:
-            raise SettingsError(f"{name} is a {kind.kind}, not a defense: try {example}")
-    return REGISTRY.create(name, settings)
+    try:
+        cls = REGISTRY.find(name)
+    except SettingsError:
+        for kind, example in ((BEFORE, f"{name}+median"), (AFTER, f"median+{name}")):
+            if _is_of(kind, name):
+                raise SettingsError(
+                    f"{name} is a {kind.kind}, not a defense: write {example}"
+                ) from None
+        raise
+    return build(cls, settings, f"{REGISTRY.kind} {name}")
+
+
+def _is_of(kind: Registry[Any], name: str) -> bool:
+    try:
+        kind.find(name)
+    except SettingsError:
+        return False
+    return True
 
 
 def _named(part: str, name: str) -> _Named:

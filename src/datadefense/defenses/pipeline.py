@@ -46,8 +46,9 @@ class Pipeline(Defense[PipelineState]):
 
     ``create("clip+nnm+multi-krum+fedadam")`` makes one. Where every pre-aggregator is linear,
     :math:`U' = A U`, the weights w of the rule's rows come back as weights :math:`A^T w` of the
-    clients. Evidence and report of the rule keep their names (evidence about mixed rows is called
-    ``mixed.NAME``: it is not of a single client); those of other parts are ``PART.NAME``.
+    clients. Evidence and report of the rule keep their names (evidence about rows that a
+    pre-aggregator has mixed or scaled is called ``mixed.NAME``: it is not of what a client sent);
+    those of other parts are ``PART.NAME``.
 
     In a round too small for a part it falls back as a `Rule` does: on the median of each coordinate
     of what the clients sent while n >= 2f + 1, else the model stays. Post-aggregators make a step
@@ -205,9 +206,9 @@ def _of_combined(combined: Combined, round: Round, state: Any) -> Aggregate[Any]
 
 def _of_clients(given: Aggregate[Any], stages: list[_Stage], round: Round) -> Aggregate[Any]:
     """Return the rule's result with what it says of rows said of clients."""
-    mixes = any(stage.made.origin is None or stage.made.origin.ndim == 2 for stage in stages)
+    changed = any(stage.made.round is not stage.given for stage in stages)
     weights = given.weights
-    evidence = {f"mixed.{key}" if mixes else key: v for key, v in given.evidence.items()}
+    evidence = {f"mixed.{key}" if changed else key: v for key, v in given.evidence.items()}
     report = dict(given.report)
     for stage in reversed(stages):
         weights = stage.made.weights_of_clients(weights)
@@ -218,19 +219,13 @@ def _of_clients(given: Aggregate[Any], stages: list[_Stage], round: Round) -> Ag
         report = {**_named(stage.part.name, stage.made.report), **report}
     if weights is not None:
         weights = weights.to(round.updates.dtype)
-    reasons = given.reasons if _rows_are_clients(stages, round.num_clients) else ()
+    reasons = given.reasons if _rows_are_clients(stages) else ()
     return replace(given, weights=weights, evidence=evidence, report=report, reasons=reasons)
 
 
-def _rows_are_clients(stages: list[_Stage], num_clients: int) -> bool:
-    """Say whether row j is client j still: then the rule's reasons are the clients'."""
-    places = torch.arange(num_clients)
-    return all(
-        stage.made.origin is not None
-        and stage.made.origin.shape == places.shape
-        and bool((stage.made.origin == places).all())
-        for stage in stages
-    )
+def _rows_are_clients(stages: list[_Stage]) -> bool:
+    """Say whether row j is client j still, scaled at most: then reasons are about clients."""
+    return all(stage.made.origin is not None and stage.made.origin.ndim == 1 for stage in stages)
 
 
 def _of_those_before(evidence: Mapping[str, Tensor], stage: _Stage) -> dict[str, Tensor]:

@@ -41,8 +41,8 @@ Raise it when these begin to give other figures: stored runs are then run again.
 """
 NO_DEFAULT = object()
 """Equal to no value."""
-NONE = "none"
-"""Name of the attack where nobody attacks."""
+NONE = attacks.NONE
+"""Name of the attack where nobody attacks; also how a setting that is not set is written."""
 PLUGINS: Mapping[str, Registry[Any]] = {
     "task": tasks.REGISTRY,
     "attack": attacks.REGISTRY,
@@ -268,8 +268,17 @@ def write_toml(experiment: Experiment) -> str:
 
 def read_toml(path: Path) -> Experiment:
     """Read a configuration back."""
+    document = read_document(path)
     try:
-        return parse_toml(path.read_text(encoding="utf-8"))
+        return experiment_of(document)
+    except SettingsError as error:
+        raise SettingsError(f"{path}: {error}") from error
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """Read the sections of a file, of which nothing is checked."""
+    try:
+        return _sections(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeError) as error:
         raise SettingsError(f"{path}: no readable configuration: {error}") from error
     except SettingsError as error:
@@ -278,11 +287,14 @@ def read_toml(path: Path) -> Experiment:
 
 def parse_toml(text: str) -> Experiment:
     """Return the configuration that a text holds."""
+    return experiment_of(_sections(text))
+
+
+def _sections(text: str) -> dict[str, Any]:
     try:
-        document = tomllib.loads(text)
+        return tomllib.loads(text)
     except (RecursionError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"no readable configuration: {error}") from error
-    return experiment_of(document)
 
 
 def experiment_of(document: Mapping[str, Any]) -> Experiment:

@@ -5,13 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from datadefense.attacks.pgd import PgdReplacement
-from datadefense.core.settings import (
-    SettingsError,
-    check_choice,
-    check_float,
-    setting_names,
-    suggest,
-)
+from datadefense.core.settings import SettingsError, check_float, setting_names
 from datadefense.defenses import FedAvg, create
 from datadefense.runs.config import (
     NONE,
@@ -23,6 +17,7 @@ from datadefense.runs.config import (
     build_plugin,
     settings_of,
 )
+from datadefense.runs.presets import preset_of, presets_of_task
 from datadefense.runs.setting_keys import place
 from datadefense.schedules.fixed_frequency import FixedFrequency
 from datadefense.schedules.fixed_pool import FixedPool
@@ -58,12 +53,12 @@ def configure(task: str, scale: str, changes: Mapping[str, str]) -> Experiment:
             names[part] = list(settings_of(create(name)))
         elif part not in unused:
             names[part] = setting_names(PLUGINS[part].find(name))
-    presets = PLUGINS["task"].find(task).presets
-    check_choice("scale", scale, presets)
-    parts = {
-        part: _preset(part, known, presets[scale].get(part, {})) for part, known in names.items()
-    }
     placed = _placed(left, names, chosen)
+    presets = presets_of_task(task, scale, placed.get("task", {}))
+    parts = {
+        part: preset_of(part, known, presets.get(part, {}), placed.get(part, {}))
+        for part, known in names.items()
+    }
     if share is not None:
         if "share" in placed.get("schedule", {}):
             raise SettingsError("malicious is the schedule's share: give one of them")
@@ -81,30 +76,42 @@ def configure(task: str, scale: str, changes: Mapping[str, str]) -> Experiment:
 
 def change(experiment: Experiment, changes: Mapping[str, str]) -> Experiment:
     """Return an experiment with some settings changed; the plug-ins stay what they are."""
-    left = dict(changes)
-    seed = _whole(left.pop("seed", str(experiment.seed)))
+    seed = _whole(changes.get("seed", str(experiment.seed)))
+    changed = {
+        part: _changed(part, experiment, given)
+        for part, given in _changes_by_part(experiment, changes).items()
+    }
+    return dataclasses.replace(experiment, seed=seed, **changed)
+
+
+def changes_of_part(
+    part: str, experiment: Experiment, changes: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the texts among the changes that are for settings of a part, by setting."""
+    return _changes_by_part(experiment, changes).get(part, {})
+
+
+def _changes_by_part(
+    experiment: Experiment, changes: Mapping[str, str]
+) -> dict[str, dict[str, str]]:
+    left = {key: text for key, text in changes.items() if key != "seed"}
+    if named := [part for part in (*PLUGINS, "malicious") if part in left]:
+        raise SettingsError(
+            f"{named[0]} is in the configuration file: change it there, or leave out --config"
+        )
     names = {
         part: list(settings_of(value))
         for part in ORDER
         if (value := getattr(experiment, part)) is not None
     }
-    chosen = {part: experiment.name_of(part) for part in PLUGINS}
-    if named := [part for part in (*PLUGINS, "malicious") if part in left]:
-        raise SettingsError(
-            f"{named[0]} is in the configuration file: change it there, or give --task"
-        )
-    changed = {
-        part: _changed(part, chosen.get(part), getattr(experiment, part), given)
-        for part, given in _placed(left, names, chosen).items()
-    }
-    return dataclasses.replace(experiment, seed=seed, **changed)
+    return _placed(left, names, {part: experiment.name_of(part) for part in PLUGINS})
 
 
-def _changed(part: str, name: str | None, old: Any, given: Mapping[str, str]) -> Any:
-    settings = {**settings_of(old), **given}
-    if name is None:
+def _changed(part: str, experiment: Experiment, given: Mapping[str, str]) -> Any:
+    settings = {**settings_of(getattr(experiment, part)), **given}
+    if part in PLAIN:
         return build_part(PLAIN[part], settings, part)
-    return build_plugin(part, name, settings)
+    return build_plugin(part, experiment.name_of(part), settings)
 
 
 def _choose_pool(share: str, chosen: dict[str, str], changes: Mapping[str, str]) -> None:
@@ -125,20 +132,6 @@ def _whole(text: str) -> int:
         return int(text)
     except ValueError as error:
         raise SettingsError(f"seed must be an integer, got {text!r}") from error
-
-
-def _preset(part: str, names: list[str], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a task presets of the settings that a part has.
-
-    What it presets for an attack or a schedule is for those that have the setting; of any other
-    part it must be a setting.
-    """
-    fixed = part in PLAIN or part == "task"
-    if fixed and (unknown := [name for name in values if name not in names]):
-        raise SettingsError(
-            f"the task presets {part}.{unknown[0]}, which is no setting{suggest(unknown[0], names)}"
-        )
-    return {name: value for name, value in values.items() if name in names}
 
 
 def _placed(

@@ -14,6 +14,7 @@ from datadefense.simulation.rounds import RoundRecord
 
 CONFIG, ROUNDS, SUMMARY = "config.toml", "rounds.jsonl", "summary.json"
 FLOOR, GALLERY, REPORT = "floor.json", "gallery.json", "report.html"
+CODE = "code.json"
 CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
 
 
@@ -41,9 +42,14 @@ def hold_new(folder: Path) -> ExitStack:
     folder.mkdir(parents=True, exist_ok=True)
     with hold(folder) as held:
         held.callback(_remove_empty, made)
-        if (folder / CONFIG).exists():
-            raise FileError(f"{folder} holds a run already: resume it, or choose another --out")
+        check_new(folder)
         return held.pop_all()
+
+
+def check_new(folder: Path) -> None:
+    """Raise `FileError` if a folder holds a run already."""
+    if (folder / CONFIG).exists():
+        raise FileError(f"{folder} holds a run already: resume it, or choose another --out")
 
 
 def _remove_empty(folders: Sequence[Path]) -> None:

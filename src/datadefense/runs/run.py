@@ -2,8 +2,9 @@
 
 ``config.toml`` is the experiment; ``rounds.jsonl`` has one line a round; the checkpoint holds all
 that is needed to end with the same bits as a run that was never interrupted; ``gallery.json`` is
-what the defense set looks like, if the defense scores its examples; ``summary.json``,
-``floor.json`` and ``report.html`` are written at the end.
+what the defense set looks like, if the defense scores its examples; ``code.json`` is what the
+user's own plug-ins were, if there are any; ``summary.json``, ``floor.json`` and ``report.html`` are
+written at the end.
 """
 
 import dataclasses
@@ -38,6 +39,7 @@ from datadefense.runs.files import (
     read_rounds,
 )
 from datadefense.runs.ground_truth import poisoned_ids
+from datadefense.runs.own_code import warn_of_changes, write_digests
 from datadefense.runs.round_lines import round_line
 from datadefense.runs.summary import Summary, success_rates, summarise, tail_mean
 from datadefense.runs.warm_start import Report
@@ -220,6 +222,7 @@ def start(
         experiment = with_choice(experiment, federation, server)
         progress = begin(federation, defense, server)
         (folder / ROUNDS).touch()
+        write_digests(folder, experiment)
         write_text(folder / CONFIG, write_toml(experiment))
         return Run(experiment, folder, federation, defense, server, progress, held.pop_all())
 
@@ -248,6 +251,7 @@ def _restored(
 ) -> Run:
     """Do what `restore` says in a folder that is held; the run takes over ``held``."""
     defense = experiment.defense
+    warn_of_changes(folder, experiment)
     progress = begin(federation, defense, server)
     for name in (CHECKPOINT, PREVIOUS):
         if (folder / name).exists():

@@ -26,8 +26,11 @@ OTHER_WORDS = {
 def place(key: str, names: Mapping[str, list[str]], chosen: Mapping[str, str]) -> tuple[str, str]:
     """Return the part and the setting that a key names.
 
+    The setting is named in full: of a composed defense, ``nnm.num_malicious``.
+
     Args:
-        key: ``part.setting``, or only ``setting`` where a single part has it.
+        key: ``part.setting``, or only ``setting`` where a single part has it. In a composed defense
+            a setting that only one of its parts has needs no name of that part either.
         names: the settings of each part.
         chosen: the name of each plug-in.
     """
@@ -35,16 +38,18 @@ def place(key: str, names: Mapping[str, list[str]], chosen: Mapping[str, str]) -
     if dot and part in ORDER:
         if part not in names:
             raise SettingsError(f"{key} does not apply: nobody attacks")
-        if name not in names[part] and not _of_one_part(name, names[part]):
+        found = _meant(name, names[part])
+        if not found:
             words = f"{part} {chosen[part]}" if part in chosen else part
             hint = _whose(part, name) or suggest(name, names[part])
             raise SettingsError(f"{words} has no setting {name!r}{hint}")
-        return part, name
-    having = [part for part, known in names.items() if key in known]
+        return part, _only(name, found)
+    having = {part: found for part, known in names.items() if (found := _meant(key, known))}
     if len(having) == 1:
-        return having[0], key
+        part, found = having.popitem()
+        return part, _only(key, found)
     if having:
-        ways = " or ".join(f"{part}.{key}" for part in having)
+        ways = " or ".join(f"{part}.{name}" for part, found in having.items() for name in found)
         raise SettingsError(f"{key!r} is a setting of several parts: say {ways}")
     for part, name in chosen.items():
         if others := _whose(part, key):
@@ -56,9 +61,18 @@ def place(key: str, names: Mapping[str, list[str]], chosen: Mapping[str, str]) -
     raise SettingsError(f"there is no setting {key!r}{_nearest(key, every)}")
 
 
-def _of_one_part(name: str, names: list[str]) -> bool:
-    """Say whether a bare name is a setting of some part of a composed defense."""
-    return any(known.rpartition(".")[2] == name for known in names if "." in known)
+def _meant(name: str, names: list[str]) -> list[str]:
+    """Return the settings that a name may mean, in full: itself, or those of parts of a defense."""
+    if name in names:
+        return [name]
+    return [known for known in names if "." in known and known.rpartition(".")[2] == name]
+
+
+def _only(name: str, found: Sequence[str]) -> str:
+    """Return the one setting that a name means."""
+    if len(found) > 1:
+        raise SettingsError(f"{name}: which? {' or '.join(found)}")
+    return found[0]
 
 
 def _whose(part: str, name: str) -> str:

@@ -115,6 +115,10 @@ class Task(ABC):
     name: ClassVar[str]
     presets: ClassVar[Mapping[Scale, Preset]] = {"cpu": {}}
 
+    def own_presets(self) -> Mapping[Scale, Preset]:
+        """Return what suits this task with the settings that it has: by default, ``presets``."""
+        return self.presets
+
     @abstractmethod
     def load(self, folder: Path | None, seed: int) -> TaskData:
         """Read the data and deal it out to its holders, by the seed.

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,6 +28,8 @@ from datadefense.tasks.own_pools import pools_by_function, pools_of_examples, wi
 
 MOST_SERVER = 400
 """Clean examples of the server, at most, where nothing is said."""
+ENOUGH_POISON = 12
+"""Poisoned examples of the server below which hardly anything can be sure of them."""
 LEAST_KNOWN = 50
 """Known clean examples below which half of the server's are known, and not a quarter."""
 PER_CLIENT = 20
@@ -89,7 +91,9 @@ class OwnTask(Task):
     server_clean: int | None = setting(
         None, "clean examples of the server; none: 20 %, at most 400"
     )
-    server_poison: int | None = setting(None, "poisoned ones of the server; none: a quarter of it")
+    server_poison: int | None = setting(
+        None, "poisoned ones of the server; none: a quarter of it, at least 12 if there are enough"
+    )
     attack_clean: int | None = setting(None, "clean ones of an attacker; none: twice its poison")
     attack_poison: int | None = setting(None, "poisoned ones of an attacker; none: by the data")
     content: str | None = setting(None, "digest of model, data and poison, filled in by itself")
@@ -183,8 +187,8 @@ class OwnTask(Task):
         found = digest_of(module, *parts)
         if self.content not in (None, found):
             raise SettingsError(
-                f"model, data or poison have changed since the run began: their digest is {found}, "
-                f"not {self.content}"
+                f"model, data or poison have changed since this configuration was written: their "
+                f"digest is {found}, not {self.content}"
             )
         object.__setattr__(self, "content", found)
 
@@ -210,16 +214,27 @@ class OwnTask(Task):
         clients = min(max(rows // (2 * PER_CLIENT), FEWEST_CLIENTS), MOST_CLIENTS)
         server = _or(self.server_clean, min(MOST_SERVER, rows // 5))
         a_third = None if poison is None else max(1, len(poison) // 3)
-        held = _or(self.attack_poison, a_third or max(1, rows // (2 * clients)))
-        found = server // 4 if a_third is None else min(a_third, MOST_SERVER // 4)
-        return Sizes(
+        sizes = Sizes(
             first_model=_or(self.first_model, max(1, rows // 4)),
             server_clean=server,
-            server_poison=_or(self.server_poison, found),
+            server_poison=0,
             attack_clean=_or(self.attack_clean, max(1, rows // clients)),
-            attack_poison=held,
+            attack_poison=_or(self.attack_poison, a_third or max(1, rows // (2 * clients))),
             clients=clients,
         )
+        if a_third is None:
+            found = max(server // 4, min(ENOUGH_POISON, self._spare_sources(sizes) // 2))
+        else:
+            found = min(a_third, MOST_SERVER // 4)
+        return replace(sizes, server_poison=_or(self.server_poison, found))
+
+    def _spare_sources(self, sizes: Sizes) -> int:
+        """Return how many examples that a function could poison the others leave, about."""
+        rows = self._training_rows()
+        sources = torch.isin(self._train.labels, torch.tensor(self.aim().sources))
+        fit = int(sources.sum()) * rows // len(self._train)
+        left = rows - sum(sizes.clean()) - sizes.clients
+        return max(0, min(fit, left) - sizes.attack_poison)
 
     def own_presets(self) -> Mapping[Scale, Preset]:
         """Return what suits the amount of data: clients, batches, and the server's set."""
@@ -272,7 +287,7 @@ class OwnTask(Task):
             backdoor_test=pools.test,
             aim=self.aim(),
             originals=originals,
-            few_poisoned=True,
+            few_poisoned=len(pools.defense) < sizes.server_poison,  # some were equal
         )
 
     def _clean_and_test(self, seed: int) -> tuple[Examples, Examples]:

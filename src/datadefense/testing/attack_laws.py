@@ -13,7 +13,7 @@ from torch import Tensor
 from datadefense.attacks.base import Attack, Sees, Threat
 from datadefense.core.state_tree import encode
 from datadefense.core.storage import StateError, load_state, save_state
-from datadefense.testing.broken import BrokenLawError, naming, require, tensors_of
+from datadefense.testing.broken import BrokenLawError, naming, require, require_plugin, tensors_of
 from datadefense.testing.settings_laws import require_name, require_plain_settings
 from datadefense.testing.toy_attack import ATTACKERS, ToyAttacker
 from datadefense.testing.work import one_thread
@@ -173,6 +173,7 @@ def check_attack(attack: Attack) -> None:
     >>> from datadefense.attacks import DataPoisoning
     >>> check_attack(DataPoisoning())
     """
+    require_plugin(attack, Attack, check_attack)
     with one_thread():
         for law in ATTACK_LAWS:
             with naming(attack, law):

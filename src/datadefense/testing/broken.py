@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from datadefense.core.errors import DataDefenseError
+from datadefense.core.errors import DataDefenseError, InputError
 from datadefense.core.round import Aggregate
 
 
@@ -24,6 +24,25 @@ def require(holds: bool, message: str) -> None:
     """
     if not holds:
         raise BrokenLawError(message)
+
+
+def require_plugin(given: object, base: type[object], check: Callable[..., None]) -> None:
+    """Raise `InputError` unless a check was given a plug-in: no class of them, and no function.
+
+    >>> require_plugin(dict, dict, print)
+    Traceback (most recent call last):
+    datadefense.core.errors.InputError: print takes a dict, got the class dict: write print(dict())
+    """
+    if isinstance(given, base):
+        return
+    name, made = check.__name__, getattr(given, "__name__", "")
+    got = f"a {type(given).__name__}"
+    if isinstance(given, type):
+        got = f"the class {made}"
+    elif callable(given) and made:
+        got = f"the function {made}"
+    call = f": write {name}({made}())" if callable(given) and made else ""
+    raise InputError(f"{name} takes a {base.__name__}, got {got}{call}")
 
 
 @contextmanager

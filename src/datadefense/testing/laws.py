@@ -15,12 +15,14 @@ from datadefense.core.gate import Admission, Rejection
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
 from datadefense.core.storage import load_state, save_state
+from datadefense.defenses.pipeline import Part, Pipeline
 from datadefense.testing.broken import (
     naming,
     require,
     require_close,
     require_equal,
     require_finite,
+    require_plugin,
     tensors_of,
     weights_of,
 )
@@ -30,6 +32,7 @@ from datadefense.testing.hostile_laws import (
     what_it_says_is_finite,
 )
 from datadefense.testing.outcome_laws import everybody_has_an_outcome
+from datadefense.testing.settings_laws import require_name, require_plain_settings
 from datadefense.testing.toy import toy_layout, toy_round, toy_server
 
 Law = Callable[[Defense[Any], Server], None]
@@ -40,6 +43,23 @@ SIZES = (1e-44, -1e-30, 0.0, 10.0, -1e3, 1e6, 1e12, -1e20, 1e30, -1e38)
 def run(defense: Defense[Any], round: Round, server: Server) -> Aggregate[Any]:
     """Aggregate one round from a fresh state."""
     return defense.aggregate(defense.init(server, round.global_params), round, server)
+
+
+def settings_are_plain(defense: Defense[Any], _server: Server) -> None:
+    """Each part is a frozen dataclass with a name, plain settings and stated promises."""
+    for part in parts_of(defense):
+        require_name(part)
+        require_plain_settings(part)
+        if isinstance(part, Defense):
+            classes = [cls for cls in type(part).__mro__ if cls is not Defense]
+            stated = any("promises" in vars(cls) for cls in classes)
+            good = stated and isinstance(part.promises, Promise)
+            require(good, "promises must be stated: Promise.NONE if it promises nothing")
+
+
+def parts_of(defense: Defense[Any]) -> tuple[Part, ...]:
+    """Return the parts of a pipeline, or the defense itself."""
+    return defense.parts() if isinstance(defense, Pipeline) else (defense,)
 
 
 def inputs_are_untouched(defense: Defense[Any], server: Server) -> None:
@@ -237,6 +257,7 @@ def what_is_sent_is_a_model(defense: Defense[Any], server: Server) -> None:
 
 
 LAWS: tuple[Law, ...] = (
+    settings_are_plain,
     inputs_are_untouched,
     same_input_same_bits,
     result_is_well_formed,
@@ -266,6 +287,7 @@ def check_defense(defense: Defense[Any], server: Server | None = None) -> None:
     >>> from datadefense.defenses import Krum
     >>> check_defense(Krum(num_malicious=2))
     """
+    require_plugin(defense, Defense, check_defense)
     for law in LAWS:
         with naming(defense, law):
             law(defense, server or toy_server())

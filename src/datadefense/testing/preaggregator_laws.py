@@ -11,7 +11,7 @@ from datadefense.core.server import Server
 from datadefense.defenses.krum import MultiKrum
 from datadefense.defenses.mean import FedAvg
 from datadefense.defenses.pipeline import Pipeline
-from datadefense.testing.broken import naming, require, require_close
+from datadefense.testing.broken import naming, require, require_close, require_plugin
 from datadefense.testing.laws import check_defense
 from datadefense.testing.settings_laws import require_name, require_plain_settings
 from datadefense.testing.toy import toy_round, toy_server
@@ -79,6 +79,7 @@ def check_preaggregator(part: PreAggregator[Any], server: Server | None = None) 
     >>> from datadefense.preaggregators import Clip
     >>> check_preaggregator(Clip())
     """
+    require_plugin(part, PreAggregator, check_preaggregator)
     for law in PREAGGREGATOR_LAWS:
         with naming(part, law):
             law(part, server or toy_server())

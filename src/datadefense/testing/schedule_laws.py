@@ -11,7 +11,7 @@ import torch
 
 from datadefense.core.settings import SettingsError
 from datadefense.schedules.base import Schedule
-from datadefense.testing.broken import naming, require
+from datadefense.testing.broken import naming, require, require_plugin
 from datadefense.testing.settings_laws import require_name, require_plain_settings
 
 ScheduleLaw = Callable[[Schedule], None]
@@ -155,6 +155,7 @@ def check_schedule(schedule: Schedule) -> None:
     >>> from datadefense.schedules import FixedPool
     >>> check_schedule(FixedPool(share=0.3))
     """
+    require_plugin(schedule, Schedule, check_schedule)
     for law in SCHEDULE_LAWS:
         with naming(schedule, law):
             law(schedule)

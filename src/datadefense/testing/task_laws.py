@@ -14,7 +14,7 @@ from datadefense.core.features import penultimate
 from datadefense.core.layout import Layout
 from datadefense.core.rng import derive_seed
 from datadefense.tasks.base import Task, TaskData
-from datadefense.testing.broken import BrokenLawError, naming, require
+from datadefense.testing.broken import BrokenLawError, naming, require, require_plugin
 
 MOST_SHARED = 0.1
 """Share of equal inputs in two clean parts: some data sets hold an input twice."""
@@ -180,6 +180,7 @@ def check_task(task: Task, folder: Path | None = None, seed: int = 0) -> None:
 
     Raises BrokenLawError (an AssertionError) with the law's name.
     """
+    require_plugin(task, Task, check_task)
     loaded = Loaded(*(load(task, folder, number) for number in (seed, seed, seed + 1)))
     for law in TASK_LAWS:
         with naming(task, law):

@@ -95,5 +95,6 @@ def test_a_node_killed_in_the_middle_of_a_round(deployment):
     assert sorted(outcome.rounds) == [0, 1]
     (line,) = outcome.trail
     assert verdicts(line) == {ids[0]: "counted", ids[1]: "counted", ids[2]: "rejected"}
-    assert "heartbeat" in line["clients"][-1]["reason"]["text"]
+    (lost,) = [one for one in line["clients"] if one["verdict"] == "rejected"]
+    assert "heartbeat" in lost["reason"]["text"]
     assert f"node {ids[2]} rejected: " in outcome.log
