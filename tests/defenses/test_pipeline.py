@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.strategies import rounds
 
-from datadefense import Need, Promise, Server, create
+from datadefense import Need, Promise, Round, Server, create
 from datadefense.core.outcomes import outcomes_of
 from datadefense.core.preaggregator import PreAggregator, Prepared
 from datadefense.core.settings import SettingsError
