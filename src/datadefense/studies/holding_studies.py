@@ -90,6 +90,8 @@ def _no_poison(scale: str) -> Iterator[Point]:
         for defense in ("fedavg", "krum", "bulyan", "trimmed-mean", "rfa", *RULES[1:]):
             of_run = {"server.poison": "0", **changes, "defense": defense}
             yield point_of(scale, (words, defense), "digits-edge", of_run)
+        as_long = {"server.poison": "0", **changes, "defense": "fltrust", "defense.epochs": "2"}
+        yield point_of(scale, (words, "fltrust, two passes"), "digits-edge", as_long)
 
 
 def _heterogeneous(scale: str) -> Iterator[Point]:
