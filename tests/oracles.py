@@ -325,3 +325,82 @@ def adam_steps(updates, eta, beta_1, beta_2, tau):
         v = beta_2 * v + (1 - beta_2) * u * u
         steps.append(eta * m / (math.sqrt(v) + tau))
     return steps
+
+
+def cosine(a, b):
+    product = sum(x * y for x, y in zip(a, b, strict=True))
+    return product / (norm(a) * norm(b)) if norm(a) and norm(b) else 0.0
+
+
+def component(start, linked):
+    """All that a row is connected with, by a table of who is linked to whom."""
+    found, left = {start}, [start]
+    while left:
+        row = left.pop()
+        new = [j for j in range(len(linked)) if linked[row][j] and j not in found]
+        found.update(new)
+        left += new
+    return found
+
+
+def flame_accepted(rows):
+    """The first component with more than half of the rows, over ever greater cosine distances."""
+    n = len(rows)
+    apart = [
+        [1 - cosine(a, b) if i != j else 0.0 for j, b in enumerate(rows)]
+        for i, a in enumerate(rows)
+    ]
+    for reach in sorted({0.0, *(value for row in apart for value in row)}):
+        linked = [[value <= reach for value in row] for row in apart]
+        for row in range(n):
+            if len(found := component(row, linked)) > n // 2:
+                return sorted(found)
+    raise AssertionError("the last reach connects all")
+
+
+def flame(rows, accepted):
+    bound = median([norm(row) for row in rows])
+    return mean_of([clipped(rows[j], bound) for j in accepted])
+
+
+def foolsgold_rates(histories):
+    n = len(histories)
+    c = [
+        [0.0 if i == j else cosine(histories[i], histories[j]) for j in range(n)] for i in range(n)
+    ]
+    v = [max(row) + 1e-5 for row in c]
+    for i in range(n):
+        for j in range(n):
+            if v[i] < v[j]:
+                c[i][j] *= v[i] / v[j]
+    a = [min(1.0, max(0.0, 1 - max(row))) for row in c]
+    if max(a) <= 1e-9:
+        return [1.0] * n
+    rates = []
+    for value in a:
+        share = min(value / max(a), 0.99)
+        rates.append(min(1.0, max(0.0, math.log(share / (1 - share) + 1e-5) + 0.5)))
+    return rates
+
+
+def sign(x):
+    return (x > 0) - (x < 0)
+
+
+def rlr(rows, counts, theta):
+    votes = [abs(sum(sign(x) for x in column)) for column in columns(rows)]
+    mean_update = mean_of(rows, counts)
+    return [m if vote >= theta else -m for m, vote in zip(mean_update, votes, strict=True)]
+
+
+def dnc_scores(rows, passes=2000):
+    """Squared projections on the top singular vector, found by multiplying with the covariance."""
+    centre = mean_of(rows)
+    x = [[a - b for a, b in zip(row, centre, strict=True)] for row in rows]
+    v = max(x, key=norm)
+    for _ in range(passes):
+        along = [sum(a * b for a, b in zip(row, v, strict=True)) for row in x]
+        v = [sum(t * row[i] for t, row in zip(along, x, strict=True)) for i in range(len(v))]
+        length = norm(v)
+        v = [value / length for value in v]
+    return [sum(a * b for a, b in zip(row, v, strict=True)) ** 2 for row in x]

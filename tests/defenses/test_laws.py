@@ -15,12 +15,16 @@ from datadefense.core.round import Aggregate
 from datadefense.defenses import (
     DEFENSES,
     Bulyan,
+    Dnc,
     FedAvg,
+    Flame,
     FlTrust,
+    FoolsGold,
     Krum,
     MultiKrum,
     Ndc,
     Rfa,
+    Rlr,
     SparseFed,
     TrimmedMean,
     WeakDp,
@@ -47,6 +51,10 @@ CASES = [begun_soon(make()) for make in DEFENSES.values()] + [
     SparseFed(norm_bound=0.05, top_fraction=0.3, momentum=0.9),
     SparseFed(top_fraction=1.0),
     FlTrust(epochs=2, batch_size=7, momentum=0.0),
+    Flame(0.0, "updates", "examples"),
+    FoolsGold(remember=3),
+    Rlr(num_malicious=2, threshold=0.4),
+    Dnc(num_malicious=2, iterations=3, coordinates=100, filter_factor=0.5),
 ]
 
 

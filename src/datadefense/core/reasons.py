@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datadefense.core.foreign import sanitize
 
 WORDS: Mapping[str, str] = {
+    "angle": "cosine distance {value} from the nearest of the majority, which {limit} connects",
     "cosine": "cosine {value} with the server's own step, must be above {limit}",
     "importance": "its importance theta . s is {value}, must be above {limit}",
     "known_poison": "knows {value} % of the sure poison, the model may know {limit} %",
@@ -18,6 +19,8 @@ WORDS: Mapping[str, str] = {
     "no_weight": "the rule gave it no weight",
     "norm": "norm {value}, clipped to {limit}",
     "repeated_krum": "not chosen by repeated Krum: score {value}, the chosen have about {limit}",
+    "similarity": "moves like another client: similarity {value}, free of blame up to {limit}",
+    "spread": "has {value} of the spread along the main direction, the kept at most {limit}",
     "worse_on_clean": "got worse on clean examples: its loss rose by {value} % more than is usual",
 }
 """What the codes of our own rules mean; a code that is not here is shown as it is."""

@@ -10,7 +10,10 @@ from datadefense.defenses.datadefense import (
     DataDefensePaper,
     DataDefenseReleased,
 )
+from datadefense.defenses.dnc import Dnc
+from datadefense.defenses.flame import Flame
 from datadefense.defenses.fltrust import FlTrust
+from datadefense.defenses.foolsgold import FoolsGold
 from datadefense.defenses.krum import Krum, MultiKrum
 from datadefense.defenses.mean import FedAvg
 from datadefense.defenses.naming import available, create, name_of, settings_of
@@ -18,6 +21,7 @@ from datadefense.defenses.norm_clip import Ndc, NdcAdaptive, WeakDp
 from datadefense.defenses.pipeline import Pipeline
 from datadefense.defenses.registry import DEFENSES, REGISTRY
 from datadefense.defenses.rfa import Rfa
+from datadefense.defenses.rlr import Rlr
 from datadefense.defenses.sparsefed import SparseFed
 
 __all__ = [
@@ -31,8 +35,11 @@ __all__ = [
     "DataDefensePaper",
     "DataDefenseReleased",
     "Defense",
+    "Dnc",
     "FedAvg",
     "FlTrust",
+    "Flame",
+    "FoolsGold",
     "Krum",
     "Median",
     "MultiKrum",
@@ -41,6 +48,7 @@ __all__ = [
     "Pipeline",
     "Promise",
     "Rfa",
+    "Rlr",
     "Rule",
     "SparseFed",
     "TooFewClientsError",

@@ -14,11 +14,15 @@ from datadefense.defenses.datadefense import (
     DataDefensePaper,
     DataDefenseReleased,
 )
+from datadefense.defenses.dnc import Dnc
+from datadefense.defenses.flame import Flame
 from datadefense.defenses.fltrust import FlTrust
+from datadefense.defenses.foolsgold import FoolsGold
 from datadefense.defenses.krum import Krum, MultiKrum
 from datadefense.defenses.mean import FedAvg
 from datadefense.defenses.norm_clip import Ndc, NdcAdaptive, WeakDp
 from datadefense.defenses.rfa import Rfa
+from datadefense.defenses.rlr import Rlr
 from datadefense.defenses.sparsefed import SparseFed
 
 DEFENSES: Mapping[str, type[Defense[Any]]] = {
@@ -34,6 +38,10 @@ DEFENSES: Mapping[str, type[Defense[Any]]] = {
     "weak-dp": WeakDp,
     "sparsefed": SparseFed,
     "fltrust": FlTrust,
+    "flame": Flame,
+    "foolsgold": FoolsGold,
+    "rlr": Rlr,
+    "dnc": Dnc,
     "datadefense": DataDefense,
     "datadefense-learned": DataDefenseLearned,
     "datadefense-paper": DataDefensePaper,
