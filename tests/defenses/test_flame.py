@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.cluster import HDBSCAN
 from tests import oracles
-from tests.strategies import as_round, rounds, update_of
+from tests.strategies import as_round, rounds, scattered, update_of
 
 from datadefense import Server
 from datadefense.core.layout import Layout
@@ -14,18 +14,7 @@ from datadefense.defenses.flame import connected_majority
 from datadefense.kernels.directions import cosine_distances, exact_gram
 
 
-@st.composite
-def drawn(draw, least=1, most=12):
-    """Rows without ties: Gaussian, some of them around a common direction."""
-    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
-    clients, dim = draw(st.integers(least, most)), draw(st.integers(2, 9))
-    together = draw(st.integers(0, clients))
-    rows = torch.randn(clients, dim, generator=generator)
-    rows[:together] = rows[0] + 0.3 * rows[:together]
-    return rows
-
-
-@given(drawn(), st.sampled_from(["models", "updates"]))
+@given(scattered(), st.sampled_from(["models", "updates"]))
 def test_the_twin(rows, space):
     round = as_round(rows)
     result = Flame(0.0, space).aggregate(None, round, Server())
@@ -37,7 +26,7 @@ def test_the_twin(rows, space):
     assert update_of(result, round).tolist() == pytest.approx(expected, abs=1e-5)
 
 
-@given(drawn(least=2, most=30))
+@given(scattered(least=2, most=30))
 def test_the_majority_is_what_hdbscan_finds(rows):
     distances = cosine_distances(exact_gram(rows))
     found = HDBSCAN(
