@@ -47,6 +47,14 @@ def test_attackers_of_unlike_sizes_lose_their_weight_one_by_one():
     assert str(result.reasons[0]) == "the filter left it 0 of a weight, of 1"
 
 
+def test_distances_beyond_the_range_of_doubles_do_not_raise():
+    rows = torch.randn(5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    rows[1] = 1e300
+    result = Caf().aggregate(None, as_round(rows), Server())
+    assert result.weights[1] == 0
+    assert result.params.isfinite().all()
+
+
 def test_without_attackers_it_is_the_mean():
     rows = torch.randn(5, 20, generator=torch.Generator().manual_seed(0))
     assert calmest_weights(squared_distances(rows), 0).tolist() == [0.2] * 5

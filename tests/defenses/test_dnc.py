@@ -69,6 +69,16 @@ def test_more_iterations_leave_out_more_up_to_everybody():
     assert last.report["fallback"].endswith("kept the model")
 
 
+def test_of_two_huge_updates_the_greater_hides_the_smaller():
+    """Why it does not promise to be bounded: projections on the first leave the second unseen."""
+    rows = 0.1 * torch.randn(11, 200, generator=torch.Generator().manual_seed(0))
+    rows[[3, 5]] = 0
+    rows[3, 0], rows[5, 1] = 1e30, 1e12
+    result = Dnc(2).aggregate(None, as_round(rows), Server())
+    assert result.weights[3] == 0
+    assert result.weights[5] > 0
+
+
 def test_the_factor_rounds_up():
     rows = torch.randn(9, 50, generator=torch.Generator().manual_seed(0))
     result = Dnc(2, filter_factor=1.2).aggregate(None, as_round(rows), Server())

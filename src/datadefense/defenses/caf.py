@@ -15,6 +15,8 @@ from datadefense.kernels.distances import squared_distances
 
 NO_SPREAD = 1e-15
 """A top eigenvalue up to this share of the greatest squared distance is rounding."""
+FARTHEST = 1e300
+"""What a squared distance counts as that is beyond float64's range."""
 LITTLE = 0.5
 """Share of the greatest weight below which a client is told why."""
 
@@ -115,7 +117,8 @@ class Caf(Rule):
 
     def combine(self, round: Round) -> Combined:
         """Return the weights of the calmest mean."""
-        weights = calmest_weights(squared_distances(round.updates), self.num_malicious)
+        pairs = torch.nan_to_num(squared_distances(round.updates), FARTHEST, FARTHEST)
+        weights = calmest_weights(pairs, self.num_malicious)
         relative = weights / weights.max()
         return Combined(
             weights=weights.to(round.updates.dtype),

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
@@ -19,13 +19,6 @@ NO_SPREAD = 1e-24
 """Squared distance from the mean, as a share of the squared norms, that is rounding."""
 
 
-class Spread(NamedTuple):
-    """How much of the spread along the first direction is each client's, and who stays."""
-
-    scores: Float64[Tensor, " clients"]
-    kept: Bool[Tensor, " clients"]
-
-
 def outlier_scores(rows: Float64[Tensor, "clients columns"]) -> Float64[Tensor, " clients"] | None:
     r"""Return :math:`s_j / \sum_k s_k` with :math:`s_j = \langle x_j - \bar x, v \rangle^2`.
 
@@ -37,7 +30,7 @@ def outlier_scores(rows: Float64[Tensor, "clients columns"]) -> Float64[Tensor, 
     centred = rows - rows.mean(0)
     if float(centred.square().sum()) <= NO_SPREAD * float(rows.square().sum()):
         return None
-    top = torch.linalg.eigh(centred @ centred.T).eigenvectors[:, -1]
+    top: Tensor = torch.linalg.eigh(centred @ centred.T).eigenvectors[:, -1]
     return top.square()
 
 
@@ -117,10 +110,10 @@ class Dnc(Defense[None]):
         weights = torch.tensor([float(found is None) for found in worst])
         left = int(weights.sum())
         reasons = [None if found is None else Reason("spread", *found) for found in worst]
-        report = {"kept": left}
+        report: dict[str, Any] = {"kept": left}
         if left == 0:
             said = f"{self.name}: every client was left out once: kept the model"
-            report |= {"fallback": said}
+            report["fallback"] = said
         weights = (weights / max(1, left)).to(round.updates)
         return applied(Combined(None, weights, {"spread": most}, report, reasons), round, None)
 

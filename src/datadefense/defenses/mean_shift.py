@@ -30,9 +30,9 @@ def largest_cluster(points: Points, radius: float) -> npt.NDArray[np.bool_]:
         seeds = points
     found: dict[tuple[float, ...], int] = {}
     for seed in seeds:
-        centre, inside = _settled(seed, points, radius)
+        settled, inside = _settled(seed, points, radius)
         if inside:
-            found[tuple(centre.tolist())] = inside
+            found[tuple(settled.tolist())] = inside
     ordered = sorted(found, key=lambda centre: (found[centre], centre), reverse=True)
     centres: list[tuple[float, ...]] = []
     for centre in ordered:

@@ -32,9 +32,11 @@ def whitened_scores(table: Float64[Tensor, "clients metrics"]) -> Float64[Tensor
     if not bool(telling.any()):
         return torch.zeros_like(table[:, 0])
     columns = scaled[:, telling] / spread[telling]
-    values, vectors = torch.linalg.eigh(torch.atleast_2d(columns.T.cov()))
+    covariance = columns.T.cov().reshape(columns.shape[1], -1)
+    values, vectors = torch.linalg.eigh(covariance)
     solid = values > NO_SPREAD * values[-1]
-    return ((columns @ vectors[:, solid]).square() / values[solid]).sum(1)
+    scores: Tensor = ((columns @ vectors[:, solid]).square() / values[solid]).sum(1)
+    return scores
 
 
 @dataclass(frozen=True, slots=True)

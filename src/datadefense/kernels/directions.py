@@ -59,7 +59,8 @@ def cosine_distances(
     apart = 1 - gram / lengths[:, None] / lengths[None, :]
     apart = torch.nan_to_num(apart, nan=1.0, posinf=1.0, neginf=1.0).clamp(0, 2)
     apart[apart <= SAME_DIRECTION] = 0
-    return apart.fill_diagonal_(0)
+    apart = apart.triu(1)
+    return apart + apart.T
 
 
 def distances_from(
