@@ -325,3 +325,240 @@ def adam_steps(updates, eta, beta_1, beta_2, tau):
         v = beta_2 * v + (1 - beta_2) * u * u
         steps.append(eta * m / (math.sqrt(v) + tau))
     return steps
+
+
+def cosine(a, b):
+    product = sum(x * y for x, y in zip(a, b, strict=True))
+    return product / (norm(a) * norm(b)) if norm(a) and norm(b) else 0.0
+
+
+def component(start, linked):
+    """All that a row is connected with, by a table of who is linked to whom."""
+    found, left = {start}, [start]
+    while left:
+        row = left.pop()
+        new = [j for j in range(len(linked)) if linked[row][j] and j not in found]
+        found.update(new)
+        left += new
+    return found
+
+
+def flame_accepted(rows):
+    """The first component with more than half of the rows, over ever greater cosine distances."""
+    n = len(rows)
+    apart = [
+        [1 - cosine(a, b) if i != j else 0.0 for j, b in enumerate(rows)]
+        for i, a in enumerate(rows)
+    ]
+    for reach in sorted({0.0, *(value for row in apart for value in row)}):
+        linked = [[value <= reach for value in row] for row in apart]
+        for row in range(n):
+            if len(found := component(row, linked)) > n // 2:
+                return sorted(found)
+    raise AssertionError("the last reach connects all")
+
+
+def flame(rows, accepted):
+    bound = median([norm(row) for row in rows])
+    return mean_of([clipped(rows[j], bound) for j in accepted])
+
+
+def foolsgold_rates(histories):
+    n = len(histories)
+    c = [
+        [0.0 if i == j else cosine(histories[i], histories[j]) for j in range(n)] for i in range(n)
+    ]
+    v = [max(row) + 1e-5 for row in c]
+    for i in range(n):
+        for j in range(n):
+            if v[i] < v[j]:
+                c[i][j] *= v[i] / v[j]
+    a = [min(1.0, max(0.0, 1 - max(row))) for row in c]
+    if max(a) <= 1e-9:
+        return [1.0] * n
+    rates = []
+    for value in a:
+        share = min(value / max(a), 0.99)
+        rates.append(min(1.0, max(0.0, math.log(share / (1 - share) + 1e-5) + 0.5)))
+    return rates
+
+
+def sign(x):
+    return (x > 0) - (x < 0)
+
+
+def rlr(rows, counts, theta):
+    votes = [abs(sum(sign(x) for x in column)) for column in columns(rows)]
+    mean_update = mean_of(rows, counts)
+    return [m if vote >= theta else -m for m, vote in zip(mean_update, votes, strict=True)]
+
+
+def dnc_scores(rows, passes=1000):
+    """Squared projections on the top singular vector, found by multiplying with the covariance."""
+    centre = mean_of(rows)
+    x = [[a - b for a, b in zip(row, centre, strict=True)] for row in rows]
+    v = max(x, key=norm)
+    for _ in range(passes):
+        along = [sum(a * b for a, b in zip(row, v, strict=True)) for row in x]
+        v = [sum(t * row[i] for t, row in zip(along, x, strict=True)) for i in range(len(v))]
+        length = norm(v)
+        v = [value / length for value in v]
+    return [sum(a * b for a, b in zip(row, v, strict=True)) ** 2 for row in x]
+
+
+def deviation(values):
+    return math.sqrt(mean([(value - mean(values)) ** 2 for value in values]))
+
+
+def median_z(values):
+    spread = deviation(values)
+    if spread <= 1e-9:
+        return [0.0] * len(values)
+    return [abs(value - median(values)) / spread for value in values]
+
+
+def alignins_measures(rows, model, fraction):
+    """TDA and MPSA of each row."""
+    count = max(1, int(fraction * len(model) + 1e-9))
+    principal = [sign(sum(sign(x) for x in column)) for column in columns(rows)]
+    signs = []
+    for row in rows:
+        largest = sorted(range(len(row)), key=lambda i: (-abs(row[i]), i))[:count]
+        signs.append(sum(sign(row[i]) == principal[i] for i in largest) / count)
+    return [cosine(row, model) for row in rows], signs
+
+
+def alignins(rows, counts, model, fraction, limit):
+    directions, signs = alignins_measures(rows, model, fraction)
+    kept = [
+        j
+        for j, (one, two) in enumerate(zip(median_z(directions), median_z(signs), strict=True))
+        if one < limit and two < limit
+    ]
+    if not kept:
+        return [0.0] * len(model)
+    bound = median([norm(rows[j]) for j in kept])
+    return mean_of([clipped(rows[j], bound) for j in kept], [counts[j] for j in kept])
+
+
+def centered_clipping(rounds, radius, iterations):
+    """The aggregates of several rounds."""
+    center, found = [0.0] * len(rounds[0][0]), []
+    for rows in rounds:
+        for _ in range(iterations):
+            gaps = [[x - c for x, c in zip(row, center, strict=True)] for row in rows]
+            limit = median([norm(gap) for gap in gaps]) if radius is None else radius
+            step = mean_of([clipped(gap, limit) for gap in gaps])
+            center = [c + s for c, s in zip(center, step, strict=True)]
+        found.append(center)
+    return found
+
+
+def multi_metrics_table(places):
+    return [
+        [
+            sum((1 - cosine(a, b)) ** 2 for b in places),
+            sum(sum(abs(x - y) for x, y in zip(a, b, strict=True)) for b in places),
+            sum(abs(norm(a) - norm(b)) for b in places),
+        ]
+        for a in places
+    ]
+
+
+def solved(matrix, vector):
+    """Gauss and Jordan, with pivots."""
+    size = len(vector)
+    rows = [[*row, value] for row, value in zip(matrix, vector, strict=True)]
+    for place in range(size):
+        pivot = max(range(place, size), key=lambda i: abs(rows[i][place]))
+        rows[place], rows[pivot] = rows[pivot], rows[place]
+        rows[place] = [x / rows[place][place] for x in rows[place]]
+        for other in range(size):
+            if other != place:
+                factor = rows[other][place]
+                rows[other] = [
+                    x - factor * y for x, y in zip(rows[other], rows[place], strict=True)
+                ]
+    return [row[-1] for row in rows]
+
+
+def multi_metrics_scores(places):
+    table = multi_metrics_table(places)
+    # Scaling a column changes no score; without it the matrix cannot be solved in floats.
+    spread = [deviation(column) for column in columns(table)]
+    table = [[x / s for x, s in zip(row, spread, strict=True)] for row in table]
+    centre = mean_of(table)
+    n = len(table)
+    covariance = [
+        [
+            sum((row[a] - centre[a]) * (row[b] - centre[b]) for row in table) / (n - 1)
+            for b in range(3)
+        ]
+        for a in range(3)
+    ]
+    return [sum(x * y for x, y in zip(row, solved(covariance, row), strict=True)) for row in table]
+
+
+def capped(counts, cap):
+    """Shares min(c n_j, cap) with the c that makes their sum 1, found by halving."""
+    if cap * len(counts) <= 1:
+        return [1 / len(counts)] * len(counts)
+    low, high = 0.0, 1.0
+    for _ in range(200):
+        middle_c = (low + high) / 2
+        if sum(min(middle_c * count, cap) for count in counts) < 1:
+            low = middle_c
+        else:
+            high = middle_c
+    return [min(high * count, cap) for count in counts]
+
+
+def weighted_median(values, shares):
+    """By its definition: as much weight on either side."""
+    ordered = sorted(zip(values, shares, strict=True))
+    for place, (value, _) in enumerate(ordered):
+        upto = sum(share for _, share in ordered[: place + 1])
+        if abs(upto - 0.5) <= 1e-9:
+            return (value + ordered[place + 1][0]) / 2
+        if upto > 0.5:
+            return value
+    raise AssertionError("shares sum to 1")
+
+
+def weighted_trimmed_mean(values, shares, trim):
+    ordered = sorted(zip(values, shares, strict=True))
+    total, start = 0.0, 0.0
+    for value, share in ordered:
+        inside = max(0.0, min(start + share, 1 - trim) - max(start, trim))
+        total += inside * value
+        start += share
+    return total / (1 - 2 * trim)
+
+
+def caf(rows, f):
+    """Filter in as many dimensions as the rows have; the top eigenvector by multiplying."""
+    n, dim = len(rows), len(rows[0])
+    c, best, least = [1.0] * n, mean_of(rows), math.inf
+    while sum(c) > n - 2 * f:
+        m = mean_of(rows, c)
+        x = [[a - b for a, b in zip(row, m, strict=True)] for row in rows]
+        v = max((row for row, one in zip(x, c, strict=True) if one > 0), key=norm)
+        if norm(v) < 1e-9:
+            return m
+        for _ in range(300):
+            along = [sum(a * b for a, b in zip(row, v, strict=True)) for row in x]
+            v = [
+                sum(one * t * row[i] for one, t, row in zip(c, along, x, strict=True))
+                for i in range(dim)
+            ]
+            length = norm(v)
+            v = [value / length for value in v]
+        tau = [sum(a * b for a, b in zip(row, v, strict=True)) ** 2 for row in x]
+        variance = mean(tau, c)
+        if variance < least:
+            best, least = m, variance
+        top = max(t for t, one in zip(tau, c, strict=True) if one > 0)
+        c = [
+            max(0.0, one * (1 - t / top)) if t < top else 0.0 for one, t in zip(c, tau, strict=True)
+        ]
+    return best

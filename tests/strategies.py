@@ -18,6 +18,17 @@ def matrices(draw, min_clients=1, max_clients=12, min_dim=1, max_dim=6):
 
 
 @st.composite
+def scattered(draw, least=1, most=12):
+    """Rows without ties: Gaussian, some of them around a common direction."""
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
+    clients, dim = draw(st.integers(least, most)), draw(st.integers(2, 9))
+    together = draw(st.integers(0, clients))
+    rows = torch.randn(clients, dim, generator=generator)
+    rows[:together] = rows[0] + 0.3 * rows[:together]
+    return rows
+
+
+@st.composite
 def rounds(draw, min_clients=1, max_clients=12):
     updates = draw(matrices(min_clients, max_clients))
     counts = draw(st.lists(st.integers(1, 50), min_size=len(updates), max_size=len(updates)))

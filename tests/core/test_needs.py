@@ -49,9 +49,12 @@ def test_a_defense_begins_where_its_needs_are_met_and_says_them_where_not(name):
         0,
         full.defense_set if Need.DEFENSE_SET in defense.needs else None,
     )
-    defense.check_needs(just.offers())
+    defense.check_needs(just.offers() | Need.CLIENT_IDENTITY)
     defense.aggregate(defense.init(just, params), toy_round(), just)
-    if defense.needs:
+    if defense.needs == Need.CLIENT_IDENTITY:
+        with pytest.raises(NeedsError, match=f"{name} needs clients that keep their ids: auth"):
+            defense.check_needs(full.offers())
+    elif defense.needs:
         with pytest.raises(NeedsError, match=f"{name} needs {needs_words(defense)}: Server"):
             defense.check_needs(Server().offers())
         with pytest.raises(NeedsError, match=f"{name} needs {needs_words(defense)}: Server"):

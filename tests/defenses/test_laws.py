@@ -15,17 +15,28 @@ from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate
 from datadefense.defenses import (
     DEFENSES,
+    AlignIns,
     Bulyan,
+    Caf,
+    CenteredClipping,
+    Dnc,
     FedAvg,
+    Flame,
     FlTrust,
+    FoolsGold,
     Krum,
     MultiKrum,
+    MultiMetrics,
     Ndc,
     Pipeline,
     Rfa,
+    Rlr,
+    SignGuard,
     SparseFed,
     TrimmedMean,
     WeakDp,
+    WeightedMedian,
+    WeightedTrimmedMean,
 )
 from datadefense.preaggregators import Clip
 from datadefense.testing import LAWS, BrokenLawError, check_defense, toy_server
@@ -51,6 +62,17 @@ CASES = [begun_soon(make()) for make in DEFENSES.values()] + [
     SparseFed(norm_bound=0.05, top_fraction=0.3, momentum=0.9),
     SparseFed(top_fraction=1.0),
     FlTrust(epochs=2, batch_size=7, momentum=0.0),
+    Flame(0.0, "updates", "examples"),
+    FoolsGold(remember=3),
+    Rlr(num_malicious=2, threshold=0.4),
+    AlignIns(direction_limit=2.0, sign_limit=1.5, top_fraction=0.1),
+    CenteredClipping(radius=0.1, iterations=3),
+    MultiMetrics(keep=0.5, space="updates"),
+    WeightedMedian(max_share=0.1),
+    WeightedTrimmedMean(num_malicious=3, max_share=0.4),
+    SignGuard(norm_low=0.5, norm_high=1.5, block_fraction=1.0),
+    Caf(num_malicious=4),
+    Dnc(num_malicious=2, iterations=3, coordinates=100, filter_factor=0.5),
 ]
 
 

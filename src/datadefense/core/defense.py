@@ -157,20 +157,27 @@ class Rule(Defense[None]):
                 f"{type(self).__name__}.combine must return a Combined, got a "
                 f"{type(combined).__name__}: write Combined(update)"
             )
-        if combined.update is not None:
-            params = round.global_params + combined.update
-        elif combined.weights is not None:
-            params = add_weighted(round.global_params, combined.weights, round.updates)
-        else:
+        if combined.update is None and combined.weights is None:
             raise InputError(f"{type(self).__name__}.combine gave neither an update nor weights")
-        return Aggregate(
-            params,
-            None,
-            combined.weights,
-            combined.evidence,
-            combined.report,
-            combined.reasons,
-        )
+        return applied(combined, round, None)
+
+
+def applied(combined: Combined, round: Round, state: StateT) -> Aggregate[StateT]:
+    """Return the model that an answer leads to, with the next state and all that was said."""
+    if combined.update is not None:
+        params = round.global_params + combined.update
+    elif combined.weights is not None:
+        params = add_weighted(round.global_params, combined.weights, round.updates)
+    else:
+        raise InputError("a rule gave neither an update nor weights")
+    return Aggregate(
+        params,
+        state,
+        combined.weights,
+        combined.evidence,
+        combined.report,
+        combined.reasons,
+    )
 
 
 def fall_back(round: Round, problem: str, num_malicious: int) -> Combined:

@@ -91,5 +91,7 @@ def wanted(name: str, needs: Need, remedy: str | None = None) -> str:
     >>> wanted("fltrust", Need.MODEL)
     'fltrust needs a model on the server: Server(predict=...), see docs/defenses.md'
     """
-    cure = call_with("Server", ARGUMENTS, needs) if remedy is None else remedy
-    return f"{name} needs {words(needs)}: {cure}, see docs/defenses.md"
+    if remedy is None:
+        asked = any(need in needs for need in ARGUMENTS)
+        remedy = call_with("Server", ARGUMENTS, needs) if asked else "authenticate them"
+    return f"{name} needs {words(needs)}: {remedy}, see docs/defenses.md"

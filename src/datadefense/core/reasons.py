@@ -7,17 +7,28 @@ from dataclasses import dataclass
 from datadefense.core.foreign import sanitize
 
 WORDS: Mapping[str, str] = {
+    "angle": "cosine distance {value} from the nearest of the majority, which {limit} connects",
     "cosine": "cosine {value} with the server's own step, must be above {limit}",
+    "filter_weight": "the filter left it {value} of a weight, of {limit}",
+    "from_center": "{value} away from the last aggregate, pulled as if {limit} away",
     "importance": "its importance theta . s is {value}, must be above {limit}",
     "known_poison": "knows {value} % of the sure poison, the model may know {limit} %",
     "krum_score": "Krum score {value}, the chosen have at most {limit}",
     "learned_poison": "learned {value} % of the poison",
     "loss_not_finite": "its loss on some example is not finite, or huge",
+    "metrics_score": "score of its distances {value}, the kept have at most {limit}",
     "model_kept": "the model was kept: nobody counted",
     "moved_far": "moved {value} times as far as is free of blame",
     "no_weight": "the rule gave it no weight",
     "norm": "norm {value}, clipped to {limit}",
+    "norm_high": "norm {value} times the median, must be below {limit}",
+    "norm_low": "norm {value} times the median, must be above {limit}",
+    "off_direction": "angle with the model {value} deviations off the median, must be < {limit}",
+    "off_signs": "signs {value} standard deviations off the median, must be < {limit}",
     "repeated_krum": "not chosen by repeated Krum: score {value}, the chosen have about {limit}",
+    "sign_shares": "{value} of its values are positive, in the largest cluster about {limit}",
+    "similarity": "moves like another client: similarity {value}, free of blame up to {limit}",
+    "spread": "has {value} of the spread along the main direction, the kept at most {limit}",
     "worse_on_clean": "got worse on clean examples: its loss rose by {value} % more than is usual",
 }
 """What the codes of our own rules mean; a code that is not here is shown as it is."""

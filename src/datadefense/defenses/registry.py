@@ -5,7 +5,10 @@ from typing import Any
 
 from datadefense.core.defense import Defense
 from datadefense.core.registry import Registry
+from datadefense.defenses.alignins import AlignIns
 from datadefense.defenses.bulyan import Bulyan
+from datadefense.defenses.caf import Caf
+from datadefense.defenses.centered_clipping import CenteredClipping
 from datadefense.defenses.coordinatewise import Median, TrimmedMean
 from datadefense.defenses.datadefense import (
     DataDefense,
@@ -14,12 +17,19 @@ from datadefense.defenses.datadefense import (
     DataDefensePaper,
     DataDefenseReleased,
 )
+from datadefense.defenses.dnc import Dnc
+from datadefense.defenses.flame import Flame
 from datadefense.defenses.fltrust import FlTrust
+from datadefense.defenses.foolsgold import FoolsGold
 from datadefense.defenses.krum import Krum, MultiKrum
 from datadefense.defenses.mean import FedAvg
+from datadefense.defenses.multi_metrics import MultiMetrics
 from datadefense.defenses.norm_clip import Ndc, NdcAdaptive, WeakDp
 from datadefense.defenses.rfa import Rfa
+from datadefense.defenses.rlr import Rlr
+from datadefense.defenses.signguard import SignGuard
 from datadefense.defenses.sparsefed import SparseFed
+from datadefense.defenses.weighted import WeightedMedian, WeightedTrimmedMean
 
 DEFENSES: Mapping[str, type[Defense[Any]]] = {
     "fedavg": FedAvg,
@@ -34,6 +44,17 @@ DEFENSES: Mapping[str, type[Defense[Any]]] = {
     "weak-dp": WeakDp,
     "sparsefed": SparseFed,
     "fltrust": FlTrust,
+    "flame": Flame,
+    "foolsgold": FoolsGold,
+    "rlr": Rlr,
+    "dnc": Dnc,
+    "alignins": AlignIns,
+    "centered-clipping": CenteredClipping,
+    "multi-metrics": MultiMetrics,
+    "weighted-median": WeightedMedian,
+    "weighted-trimmed-mean": WeightedTrimmedMean,
+    "signguard": SignGuard,
+    "caf": Caf,
     "datadefense": DataDefense,
     "datadefense-learned": DataDefenseLearned,
     "datadefense-paper": DataDefensePaper,

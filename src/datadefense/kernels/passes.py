@@ -7,7 +7,8 @@ read, so reading a few columns of many rows in place can make the whole matrix r
 
 from collections.abc import Iterator
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from datadefense.kernels.spill import is_spilled, release
@@ -59,6 +60,17 @@ def last_columns(
     """Return the columns from ``start`` on; for a few columns."""
     columns = updates[:, start:]
     return _copied(columns, _scratch(columns, columns.shape[1])) if is_spilled(updates) else columns
+
+
+def chosen_columns(
+    updates: Float[Tensor, "clients dim"], places: Int64[Tensor, " chosen"]
+) -> Float[Tensor, "clients chosen"]:
+    """Return a copy of some columns, given by their places in growing order."""
+    parts = [
+        columns[:, places[(places >= part.start) & (places < part.stop)] - part.start]
+        for part, columns in whole_columns(updates)
+    ]
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
 
 def whole_rows(updates: Float[Tensor, "clients dim"]) -> Iterator[slice]:

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from datadefense.defenses import DEFENSES
-from datadefense.studies.paper_studies import LEARNED, SHARES, STAND_IN, sized
+from datadefense.studies.paper_studies import COMPARED, LEARNED, SHARES, STAND_IN, sized
 from datadefense.studies.study import Point, Study, point_of
 from datadefense.tasks import TASKS
 
@@ -48,7 +47,7 @@ def _targets(scale: str) -> Iterator[Point]:
     cases += [("digits-edge", "adaptive", RARE, {}), ("cifar10-trigger", "adaptive", RARE, {})]
     cases += [("digits-edge", "none", "never", {})]
     for setup, attack, words, changes in cases:
-        for defense in DEFENSES:
+        for defense in COMPARED:
             labels = (setup, attack, words, defense)
             yield point_of(scale, labels, setup, {"attack": attack, "defense": defense, **changes})
 
