@@ -12,6 +12,8 @@ from datadefense.attacks.dba import Dba
 from datadefense.attacks.drip import Drip
 from datadefense.attacks.idle import Idle
 from datadefense.attacks.lie import Lie
+from datadefense.attacks.min_max import MinMax
+from datadefense.attacks.min_sum import MinSum
 from datadefense.attacks.neurotoxin import Neurotoxin
 from datadefense.attacks.oracle import Oracle
 from datadefense.attacks.pgd import Pgd, PgdReplacement
@@ -32,6 +34,8 @@ ATTACKS: Mapping[str, type[Attack]] = {
         Adaptive,
         Drip,
         Oracle,
+        MinMax,
+        MinSum,
         Idle,
         Absent,
     )
@@ -61,6 +65,8 @@ __all__ = [
     "Drip",
     "Idle",
     "Lie",
+    "MinMax",
+    "MinSum",
     "Neurotoxin",
     "Oracle",
     "OwnTraining",
