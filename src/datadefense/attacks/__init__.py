@@ -10,14 +10,20 @@ from datadefense.attacks.constrain import ConstrainAndScale
 from datadefense.attacks.data_poisoning import DataPoisoning
 from datadefense.attacks.dba import Dba
 from datadefense.attacks.drip import Drip
+from datadefense.attacks.fang_krum import FangKrum
+from datadefense.attacks.fang_trim import FangTrim
+from datadefense.attacks.gaussian import Gaussian
 from datadefense.attacks.idle import Idle
+from datadefense.attacks.ipm import Ipm
 from datadefense.attacks.lie import Lie
+from datadefense.attacks.mimic import Mimic
 from datadefense.attacks.min_max import MinMax
 from datadefense.attacks.min_sum import MinSum
 from datadefense.attacks.neurotoxin import Neurotoxin
 from datadefense.attacks.oracle import Oracle
 from datadefense.attacks.pgd import Pgd, PgdReplacement
 from datadefense.attacks.poisoned_training import OwnTraining, PoisonedTraining
+from datadefense.attacks.sign_flip import SignFlip
 from datadefense.core.registry import Registry
 
 ATTACKS: Mapping[str, type[Attack]] = {
@@ -36,6 +42,12 @@ ATTACKS: Mapping[str, type[Attack]] = {
         Oracle,
         MinMax,
         MinSum,
+        FangTrim,
+        FangKrum,
+        Ipm,
+        SignFlip,
+        Mimic,
+        Gaussian,
         Idle,
         Absent,
     )
@@ -63,8 +75,13 @@ __all__ = [
     "DataPoisoning",
     "Dba",
     "Drip",
+    "FangKrum",
+    "FangTrim",
+    "Gaussian",
     "Idle",
+    "Ipm",
     "Lie",
+    "Mimic",
     "MinMax",
     "MinSum",
     "Neurotoxin",
@@ -74,5 +91,6 @@ __all__ = [
     "PgdReplacement",
     "PoisonedTraining",
     "Sees",
+    "SignFlip",
     "Threat",
 ]

@@ -54,7 +54,7 @@ class Untargeted(Attack):
         """Return what honest clients send."""
         return Sees.HONEST_UPDATES
 
-    def agree(self, view: View) -> Plot:
+    def agree(self, view: View) -> Plot | None:
         """Make what is sent of the honest updates, or of what stands for them."""
         own = view.round.updates[view.attacks]
         shown = Sees.HONEST_UPDATES in self.sees()
