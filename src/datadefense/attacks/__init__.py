@@ -6,6 +6,7 @@ from datadefense.attacks.absent import Absent
 from datadefense.attacks.adaptive import Adaptive
 from datadefense.attacks.base import Attack, AttackContext, AttackerData, Sees, Threat
 from datadefense.attacks.black_box import BlackBox
+from datadefense.attacks.chameleon import Chameleon
 from datadefense.attacks.constrain import ConstrainAndScale
 from datadefense.attacks.data_poisoning import DataPoisoning
 from datadefense.attacks.dba import Dba
@@ -16,14 +17,17 @@ from datadefense.attacks.gaussian import Gaussian
 from datadefense.attacks.idle import Idle
 from datadefense.attacks.ipm import Ipm
 from datadefense.attacks.lie import Lie
+from datadefense.attacks.lp import Lp
 from datadefense.attacks.mimic import Mimic
 from datadefense.attacks.min_max import MinMax
 from datadefense.attacks.min_sum import MinSum
 from datadefense.attacks.neurotoxin import Neurotoxin
 from datadefense.attacks.oracle import Oracle
 from datadefense.attacks.pgd import Pgd, PgdReplacement
+from datadefense.attacks.poisoned_fl import PoisonedFl
 from datadefense.attacks.poisoned_training import OwnTraining, PoisonedTraining
 from datadefense.attacks.sign_flip import SignFlip
+from datadefense.attacks.soda import Soda
 from datadefense.core.registry import Registry
 
 ATTACKS: Mapping[str, type[Attack]] = {
@@ -37,6 +41,9 @@ ATTACKS: Mapping[str, type[Attack]] = {
         Dba,
         Lie,
         ConstrainAndScale,
+        Lp,
+        Soda,
+        Chameleon,
         Adaptive,
         Drip,
         Oracle,
@@ -48,6 +55,7 @@ ATTACKS: Mapping[str, type[Attack]] = {
         SignFlip,
         Mimic,
         Gaussian,
+        PoisonedFl,
         Idle,
         Absent,
     )
@@ -71,6 +79,7 @@ __all__ = [
     "AttackContext",
     "AttackerData",
     "BlackBox",
+    "Chameleon",
     "ConstrainAndScale",
     "DataPoisoning",
     "Dba",
@@ -81,6 +90,7 @@ __all__ = [
     "Idle",
     "Ipm",
     "Lie",
+    "Lp",
     "Mimic",
     "MinMax",
     "MinSum",
@@ -89,8 +99,10 @@ __all__ = [
     "OwnTraining",
     "Pgd",
     "PgdReplacement",
+    "PoisonedFl",
     "PoisonedTraining",
     "Sees",
     "SignFlip",
+    "Soda",
     "Threat",
 ]
