@@ -85,7 +85,7 @@ class Chameleon(OwnTraining):
     def loss(self, trainer: Trainer, data: AttackerData, context: AttackContext) -> Loss:
         """Return the contrastive loss of what the last dense layer is given: it has no gradient."""
         head = last_dense(trainer.module)
-        targets = data.poison.labels.unique().to(trainer.device)
+        targets = data.poison.labels.to(trainer.device)
 
         def contrasted(module: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
             given: list[Tensor] = []

@@ -60,9 +60,9 @@ class Soda(OwnTraining):
         def self_referenced(module: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
             theta = joined(trained)
             lengths = (torch.linalg.vector_norm(theta) * length).clamp(min=TINY)
-            distance = torch.linalg.vector_norm(theta - honest)
-            price = self.distance_weight * distance
-            price = price + self.angle_weight * (1 - theta @ honest / lengths)
+            distance: Tensor = torch.linalg.vector_norm(theta - honest)
+            unlike: Tensor = 1 - theta @ honest / lengths
+            price = self.distance_weight * distance + self.angle_weight * unlike
             return plain_loss(module, inputs, labels) + price
 
         return self_referenced
