@@ -28,6 +28,7 @@ from datadefense.attacks.poisoned_fl import PoisonedFl
 from datadefense.attacks.poisoned_training import OwnTraining, PoisonedTraining
 from datadefense.attacks.sign_flip import SignFlip
 from datadefense.attacks.soda import Soda
+from datadefense.attacks.untargeted import Untargeted
 from datadefense.core.registry import Registry
 
 ATTACKS: Mapping[str, type[Attack]] = {
@@ -105,4 +106,5 @@ __all__ = [
     "SignFlip",
     "Soda",
     "Threat",
+    "Untargeted",
 ]
