@@ -14,6 +14,11 @@ def test_largest_z():
     assert largest_z(10, 1) == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.parametrize("clients", [1, 2, 5])
+def test_a_round_of_attackers_only_has_supporters_enough(clients):
+    assert largest_z(clients, clients) == pytest.approx(3.09 if clients > 2 else 0, abs=0.01)
+
+
 def finished(attack, where):
     """What becomes of an update that is much too large."""
     data = FEDERATION.attacker_data

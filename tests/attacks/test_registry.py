@@ -40,7 +40,7 @@ def test_an_attack_of_ones_own_is_named_by_its_module():
     [
         ("pgd-replacment", "no attack is called 'pgd-replacment', did you mean 'pgd-replacement'?"),
         ("zzz", "no attack is called 'zzz'; there are: absent, adaptive, black-box"),
-        ("zzz", "lie, neurotoxin, none, oracle, pgd, pgd-replacement, or module:Class of your own"),
+        ("zzz", "neurotoxin, none, oracle, .*, soda, or module:Class of your own"),
         ("tests.attacks.test_registry:OWN", "must be a class of attacks"),
         ("datadefense.schedules:Never", "must be a class of attacks"),
     ],

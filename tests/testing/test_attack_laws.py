@@ -11,7 +11,13 @@ from datadefense.attacks import (
     Attack,
     DataPoisoning,
     Drip,
+    FangKrum,
+    FangTrim,
+    Gaussian,
+    Ipm,
     Lie,
+    MinMax,
+    MinSum,
     Oracle,
     Sees,
     Threat,
@@ -27,6 +33,12 @@ CASES = [make() for make in ATTACKS.values()] + [
     Drip(slack=0.03),
     Oracle(knowledge="nothing"),
     Oracle(knowledge="rule"),
+    MinMax(knowledge="nothing"),
+    MinSum(knowledge="nothing", bound="min"),
+    FangTrim(knowledge="nothing"),
+    FangKrum(knowledge="nothing"),
+    Ipm(knowledge="nothing"),
+    Gaussian(spread="honest"),
 ]
 
 

@@ -20,7 +20,7 @@ def largest_z(clients: int, attackers: int) -> float:
     .. math:: s = \lfloor n/2 + 1 \rfloor - m, \qquad z = \Phi^{-1}\Big(\frac{n - m - s}{n - m}\Big)
     """
     supporters = clients // 2 + 1 - attackers
-    share = (clients - attackers - supporters) / (clients - attackers)
+    share = (clients - attackers - supporters) / max(1, clients - attackers)
     return NormalDist().inv_cdf(min(max(share, 0.5), 0.999))
 
 
