@@ -23,11 +23,11 @@ CASES: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "poisoners",
         ("cifar10-southwest", "20 %", "20 %"),
     ),
-    "20 %, drip: patient, knows the faults (200 rounds)": (
+    "20 %, patient attackers: drip (200 rounds)": (
         "drip",
         ("20 %", "faults", "0.4", "1.5"),
     ),
-    "40 %, drip: patient, knows the faults (200 rounds)": (
+    "40 %, patient attackers: drip (200 rounds)": (
         "drip",
         ("40 %", "faults", "0.4", "1.5"),
     ),
