@@ -61,10 +61,10 @@ def test_what_is_sent_is_poisoned_in_some_layers_and_honest_in_the_others():
     where = context()
     poisoned = update_of(BlackBox(**OWN))
     honest = honest_update(trainer(), DATA, where)
-    for tau, scale in ((0.0, 1.0), (0.8, 1.0), (1.0, 3.0)):
-        sent = update_of(Lp(**OWN, tau=tau, scale=scale))
+    for tau, factor in ((0.0, 1.0), (0.8, 1.0), (1.0, 3.0)):
+        sent = update_of(Lp(**OWN, tau=tau, factor=factor))
         for mask in layers(FEDERATION.layout):
-            assert torch.equal(sent[mask], scale * poisoned[mask]) or torch.equal(
+            assert torch.equal(sent[mask], factor * poisoned[mask]) or torch.equal(
                 sent[mask], honest[mask]
             )
     assert torch.equal(update_of(Lp(**OWN, tau=0.0)), honest)
@@ -99,7 +99,7 @@ def test_an_attacker_without_poison_or_clean_examples():
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"tau": 1.5}, "tau must be <= 1"), ({"scale": 0.0}, "scale must be > 0")],
+    [({"tau": 1.5}, "tau must be <= 1"), ({"factor": 0.0}, "factor must be > 0")],
 )
 def test_bad_settings(settings, message):
     with pytest.raises(SettingsError, match=message):

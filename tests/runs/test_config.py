@@ -26,7 +26,7 @@ from datadefense.runs.parts import ONLY_LAST_BITS, ServerSettings
 from datadefense.schedules import SCHEDULES, FixedFrequency
 from datadefense.tasks import TASKS
 
-DEFAULTS_PIN = "2f2537969a9e4b65"
+DEFAULTS_PIN = "3736b2d59310af83"
 KEY_PIN = "e343911324ff27a7"
 ADVICE = (
     "defaults are part of what stored keys mean: raise ENGINE in runs/config.py or the plug-in's "

@@ -27,7 +27,7 @@ class Lp(OwnTraining):
 
     .. math:: u_l = \lambda\, m_l \text{ in these layers}, \qquad u_l = b_l \text{ in the others}
 
-    with ``scale`` for :math:`\lambda`. Whole vectors then look honest, in length and angle.
+    with ``factor`` for :math:`\lambda`. Whole vectors then look honest, in length and angle.
     Success is the share of the attacker's own poison that gets its label.
 
     Reference: Zhuang et al., *Backdoor Federated Learning by Poisoning Backdoor-Critical Layers*,
@@ -39,7 +39,7 @@ class Lp(OwnTraining):
     """
 
     tau: float = setting(0.8, "share of the poisoned model's success that is wanted")
-    scale: float = setting(1.0, "lambda: what the chosen layers are multiplied by")
+    factor: float = setting(1.0, "lambda: what the chosen layers are multiplied by")
 
     name: ClassVar[str] = "lp"
     threat: ClassVar[Threat] = Threat("the model's layers", trains_longer=True)
@@ -47,7 +47,7 @@ class Lp(OwnTraining):
     def __post_init__(self) -> None:
         OwnTraining.__post_init__(self)
         check_float("tau", self.tau, minimum=0, maximum=1)
-        check_float("scale", self.scale, above=0)
+        check_float("factor", self.factor, above=0)
 
     def finish(
         self,
@@ -64,7 +64,7 @@ class Lp(OwnTraining):
             return trainer.count_correct(data.poison) / max(1, len(data.poison))
 
         chosen = critical(update, honest, layers(trainer.layout), success, self.tau)
-        return sendable(torch.where(chosen, self.scale * update, honest))
+        return sendable(torch.where(chosen, self.factor * update, honest))
 
 
 def honest_update(
