@@ -24,11 +24,19 @@ def test_one_poisoned_example_is_the_least():
     assert len(DataPoisoning(poison_share=0.01).holdings(LOOT, 20).poison) == 1
 
 
-@pytest.mark.parametrize(("share", "kind"), [(0.9, "36 poisoned"), (0.01, "50 clean")])
-def test_more_than_the_attacker_has_is_refused_with_the_numbers(share, kind):
-    ordinary = 40 if share > 0.5 else 51
-    with pytest.raises(SettingsError, match=f"need {kind} ones, the attacker has"):
-        DataPoisoning(poison_share=share).holdings(LOOT, ordinary)
+@pytest.mark.parametrize(
+    ("share", "usual", "clean", "poison"),
+    [(0.9, 40, 3, 30), (0.01, 51, 40, 1), (0.2, 194, 40, 10), (1.0, 99, 0, 30)],
+)
+def test_where_there_are_too_few_it_holds_fewer_with_the_same_share(share, usual, clean, poison):
+    held = DataPoisoning(poison_share=share).holdings(LOOT, usual)
+    assert (len(held.clean), len(held.poison)) == (clean, poison)
+
+
+def test_without_poison_there_is_no_attack():
+    nothing = AttackerData(LOOT.clean, LOOT.poison.take(torch.arange(0)))
+    with pytest.raises(SettingsError, match="must be >= 1, got 0"):
+        DataPoisoning().holdings(nothing, 20)
 
 
 def test_its_update_is_the_one_of_an_honest_client_with_that_data():

@@ -27,20 +27,19 @@ class DataPoisoning(PoisonedTraining):
         check_float("poison_share", self.poison_share, above=0, maximum=1)
 
     def holdings(self, data: AttackerData, usual: int) -> AttackerData:
-        """Return as many of the examples as an honest client holds."""
-        poison = max(1, round(self.poison_share * usual))
-        clean = max(0, usual - poison)
-        for kind, wanted, there in (
-            ("poisoned", poison, len(data.poison)),
-            ("clean", clean, len(data.clean)),
-        ):
-            if wanted > there:
-                raise SettingsError(
-                    f"an ordinary client's {usual} examples with a share of {self.poison_share:g} "
-                    f"poisoned need {wanted} {kind} ones, the attacker has {there}"
+        """Return as many of the examples as an honest client holds, or as many as there are.
+
+        Where there are too few clean or poisoned ones for that, the share stays as it is.
+        """
+        for held in range(usual, 0, -1):
+            poison = max(1, round(self.poison_share * held))
+            clean = max(0, held - poison)
+            if poison <= len(data.poison) and clean <= len(data.clean):
+                return replace(
+                    data,
+                    clean=data.clean.take(torch.arange(clean)),
+                    poison=data.poison.take(torch.arange(poison)),
                 )
-        return replace(
-            data,
-            clean=data.clean.take(torch.arange(clean)),
-            poison=data.poison.take(torch.arange(poison)),
+        raise SettingsError(
+            f"poisoned examples of the attacker must be >= 1, got {len(data.poison)}"
         )
