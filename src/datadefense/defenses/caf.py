@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from datadefense.core.defense import Combined, Promise, Rule, too_few
+from datadefense.core.defense import BOUNDED_MEAN, Combined, Promise, Rule, too_few
 from datadefense.core.reasons import Reason
 from datadefense.core.round import Round
 from datadefense.core.settings import check_int, setting
@@ -99,14 +99,7 @@ class Caf(Rule):
     num_malicious: int = setting(1, "assumed number of attackers f in a round")
 
     name: ClassVar[str] = "caf"
-    promises: ClassVar[Promise] = (
-        Promise.SYMMETRIC
-        | Promise.WEIGHTED
-        | Promise.SUMS_TO_ONE
-        | Promise.UNANIMOUS
-        | Promise.TRANSLATES
-        | Promise.BOUNDED
-    )
+    promises: ClassVar[Promise] = BOUNDED_MEAN
 
     def __post_init__(self) -> None:
         check_int("num_malicious", self.num_malicious, 0)

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
-from datadefense.core.defense import Combined, Defense, Promise, applied, fall_back, too_few
+from datadefense.core.defense import MEAN, Combined, Defense, Promise, applied, fall_back, too_few
 from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
@@ -68,13 +68,7 @@ class Dnc(Defense[None]):
     filter_factor: float = setting(1.0, "c: an iteration leaves out c f clients")
 
     name: ClassVar[str] = "dnc"
-    promises: ClassVar[Promise] = (
-        Promise.SYMMETRIC
-        | Promise.WEIGHTED
-        | Promise.SUMS_TO_ONE
-        | Promise.UNANIMOUS
-        | Promise.TRANSLATES
-    )
+    promises: ClassVar[Promise] = MEAN
 
     def __post_init__(self) -> None:
         check_int("num_malicious", self.num_malicious, 0)

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from datadefense.core.defense import Defense, Promise
+from datadefense.core.defense import MEAN, Defense, Promise
 from datadefense.core.needs import Need
 from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, ClientId, Round
@@ -99,13 +99,7 @@ class FoolsGold(Defense[FoolsGoldState]):
 
     name: ClassVar[str] = "foolsgold"
     needs: ClassVar[Need] = Need.CLIENT_IDENTITY
-    promises: ClassVar[Promise] = (
-        Promise.SYMMETRIC
-        | Promise.WEIGHTED
-        | Promise.SUMS_TO_ONE
-        | Promise.UNANIMOUS
-        | Promise.TRANSLATES
-    )
+    promises: ClassVar[Promise] = MEAN
 
     def __post_init__(self) -> None:
         check_int("remember", self.remember, 1)

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
-from datadefense.core.defense import Combined, Defense, Promise, applied, fall_back
+from datadefense.core.defense import CLIPPED_MEAN, Combined, Defense, Promise, applied, fall_back
 from datadefense.core.reasons import Reason
 from datadefense.core.round import Aggregate, Round
 from datadefense.core.server import Server
@@ -76,13 +76,7 @@ class SignGuard(Defense[None]):
     block_fraction: float = setting(0.1, "share of the coordinates whose signs are counted")
 
     name: ClassVar[str] = "signguard"
-    promises: ClassVar[Promise] = (
-        Promise.SYMMETRIC
-        | Promise.WEIGHTED
-        | Promise.UNANIMOUS
-        | Promise.TRANSLATES
-        | Promise.BOUNDED
-    )
+    promises: ClassVar[Promise] = CLIPPED_MEAN
 
     def __post_init__(self) -> None:
         check_float("norm_low", self.norm_low, minimum=0, below=1)
